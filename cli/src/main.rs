@@ -1,0 +1,2 @@
+//! metaroce
+fn main() {}
