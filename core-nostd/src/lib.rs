@@ -1,4 +1,4 @@
-//! The MetaRoCE transport as a library without I/O, clock or heap.
+//! metaroce-core
 #![no_std]
 #![forbid(unsafe_code)]
 
