@@ -158,6 +158,7 @@ impl Bits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec::Vec;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 

@@ -3,13 +3,14 @@
 //! * [`inbound`]: DATA in.
 //! * [`requests`]: the peer's messages in their turn: receives, READs, atomics, refusals.
 //! * [`acknowledgment`]: ACK in; losses, round-trip times, windows.
-//! * [`outbound`]: what is sent next.
+//! * [`outbound`]: what is sent next; [`control`]: what is not data.
 //! * [`post`]: work requests in, completions out.
 //! * [`failover`]: paths in doubt, FENCE, other source ports.
 //! * [`timers`]: what happens when nothing does.
 //! * [`lifecycle`]: establishing and ending.
 
 mod acknowledgment;
+mod control;
 mod failover;
 mod inbound;
 mod lifecycle;
@@ -130,6 +131,7 @@ pub struct Connection<const PATHS: usize, const SLOTS: usize, const STREAMS: usi
     lost_paths: Bits,
     /// Paths in state Active.
     usable: Bits,
+    usable_count: u16,
     /// Paths kept out because there are more than packets in the window.
     reserve: Bits,
     /// Paths below this number may carry; follows the window.
@@ -151,6 +153,8 @@ pub struct Connection<const PATHS: usize, const SLOTS: usize, const STREAMS: usi
     collapsed_this_epoch: bool,
     last_loss: Instant,
     loss_seen: bool,
+    /// A mark was ever seen: delay need not stand in for marks.
+    marks_seen: bool,
 
     // Messages.
     requests: OutTable<MESSAGES>,
@@ -189,6 +193,9 @@ pub struct Connection<const PATHS: usize, const SLOTS: usize, const STREAMS: usi
     announce_number: u32,
     hint_number: u32,
     setup_attempts: u8,
+    close_sent: bool,
+    accept_plane: u8,
+    control_path: u8,
     close_mode: WireCloseMode,
     close_code: u16,
     heard_at: Instant,
@@ -233,6 +240,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             orphans: List::EMPTY,
             lost_paths: Bits::EMPTY,
             usable: Bits::EMPTY,
+            usable_count: 0,
             reserve: Bits::EMPTY,
             path_limit: 256,
             path_limit_key: (u16::MAX, 0),
@@ -250,6 +258,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             collapsed_this_epoch: false,
             last_loss: Instant::ZERO,
             loss_seen: false,
+            marks_seen: false,
             requests: OutTable::new(),
             responses: OutTable::new(),
             incoming: InTable::new(),
@@ -282,6 +291,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             announce_number: 0,
             hint_number: 0,
             setup_attempts: 0,
+            close_sent: false,
+            accept_plane: 0,
+            control_path: 0,
             close_mode: WireCloseMode::Drain,
             close_code: 0,
             heard_at: now,

@@ -127,11 +127,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if record.lost.is_empty() {
                 self.lost_paths.remove(path);
             }
-            // It may have been delivered after all, and a later acknowledgment have said so.
-            if self.slots.at(index).psn.wrapping_sub(record.cumulative) >= 1 << 31 {
-                self.slot_delivered(now, index);
-                continue;
-            }
             return self.send_slot(now, shared, path, index, out);
         }
         self.send_new(now, shared, window, out)
@@ -236,7 +231,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.run_path;
         self.run_left = 0;
         let weight = self.controller.weight(path);
-        let count = self.usable.count_hint().max(1);
+        let count = u32::from(self.usable_count.max(1));
         if self.run_carried != 0 {
             self.wheel.charge(path, u32::from(self.run_carried), weight, window / count);
         }
@@ -264,7 +259,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[inline]
     fn follow_window(&mut self, window: u32) {
         let packets = (window.min(255 << 16).div_ceil(1 << 16)).max(1) as u16;
-        let count = self.usable.count_hint() as u16;
+        let count = self.usable_count;
         if (packets, count) == self.path_limit_key {
             return;
         }
@@ -375,7 +370,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.slots.at(index).message != NONE && !self.content_is_there(shared, self.slots.at(index).message) {
-            self.content_is_gone(now, shared, self.slots.at(index).message);
+            self.content_is_gone(now, self.slots.at(index).message);
         }
         let slot = self.slots.at_mut(index);
         let retransmission = slot.transmissions != 0;
@@ -482,11 +477,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The bytes of a message can no longer be read: a work request fails its stream, a response becomes an error report.
-    pub(super) fn content_is_gone<const R: usize, const V: usize>(&mut self, now: Instant, shared: &Shared<'_, R, V>, number: u16) {
+    pub(super) fn content_is_gone(&mut self, now: Instant, number: u16) {
         if number & RESPONSE_BIT == 0 {
             let stream = self.requests.at(number).stream;
             self.requests.at_mut(number).status = Status::LocalAccess;
-            self.fail_stream(now, shared.config, stream, Status::LocalAccess, false);
+            let msn = self.requests.at(number).msn;
+            self.fail_stream(now, stream, Status::LocalAccess, false, Some((msn, ErrorCode::StreamError)));
             return;
         }
         self.withdraw_slots(number);
@@ -501,20 +497,20 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The memory refused the bytes of a packet that was about to leave: it leaves as one that was withdrawn.
-    pub(crate) fn gather_failed<const R: usize, const V: usize>(
+    pub(crate) fn gather_failed(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
         failed: &Transmit,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         let number = self.slots.at(failed.slot).message;
         if number != NONE {
-            self.content_is_gone(now, shared, number);
+            self.content_is_gone(now, number);
         }
         let header = Header::decode(out).ok()?;
         let header = Header { flags: Flags(header.flags.0 & !Flags::SOLICITED.0), ..header };
-        let slot = Slot { message: NONE, ..*self.slots.at(failed.slot) };
+        let mut slot = *self.slots.at(failed.slot);
+        slot.message = NONE;
         self.write_data(header, &slot, failed.plane, failed.entropy, out)
     }
 
@@ -601,6 +597,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.activate(stream);
         }
         self.answered_at = self.answered_at.max(now);
+    }
+
+    /// A run of packets over one path is not finished: what comes next belongs behind it.
+    pub(crate) const fn in_run(&self) -> bool {
+        self.run_left != 0
     }
 
     /// Whether a path is one that control may be sent over.

@@ -17,6 +17,8 @@ pub enum InProgress {
     Open,
     /// Complete (or a request to be executed); waits for its turn.
     Ready,
+    /// Complete and its turn is over; its completion waits for a posted buffer.
+    Awaiting,
     /// No buffer was posted; this attempt is refused for good.
     Refused,
 }
@@ -185,6 +187,17 @@ impl<const MESSAGES: usize> InTable<MESSAGES> {
     #[inline(always)]
     pub fn at_mut(&mut self, index: u16) -> &mut InMessage {
         self.table.at_mut(index)
+    }
+
+    /// The record of the earliest message of a stream whose completion waits for a buffer.
+    #[must_use]
+    pub fn first_awaiting(&self, stream: u16, expected_msn: u32) -> Option<u16> {
+        (0..MESSAGES as u16)
+            .filter(|index| {
+                let entry = self.table.at(*index);
+                entry.progress == InProgress::Awaiting && entry.stream == stream
+            })
+            .max_by_key(|index| expected_msn.wrapping_sub(self.table.at(*index).msn))
     }
 
     /// Frees every record that `gone` names, after showing it.

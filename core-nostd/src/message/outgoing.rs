@@ -2,7 +2,7 @@
 
 use crate::memory::LocalSlice;
 use crate::storage::Table;
-use crate::wire::Opcode;
+use crate::wire::{ErrorReport, Opcode};
 use crate::work::{INLINE_BYTES, Status};
 
 /// No message.
@@ -174,6 +174,19 @@ impl OutMessage {
         self.progress = Progress::Open;
     }
 
+    /// Turns a response into an error report.
+    pub fn make_error(&mut self, report: &ErrorReport) {
+        let bytes = report.encode();
+        if let Some(place) = self.inline.first_chunk_mut() {
+            *place = bytes;
+        }
+        self.opcode = Opcode::Error;
+        self.length = bytes.len() as u32;
+        self.cursor = 0;
+        self.flags = Self::INLINE;
+        self.progress = Progress::Open;
+    }
+
     /// The local place of `length` bytes at `offset` of the message, unless it is inline.
     #[inline]
     #[must_use]
@@ -275,6 +288,7 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec::Vec;
 
     #[test]
     fn a_message_without_bytes_is_one_packet() {

@@ -126,7 +126,9 @@ mod tests {
     fn fill(slots: &mut Slots<300>, list: &mut List, tsns: &[(u32, u32)]) {
         for &(psn, tsn) in tsns {
             let index = slots.allocate().unwrap();
-            *slots.at_mut(index) = Slot { psn, tsn, ..*slots.at(index) };
+            let slot = slots.at_mut(index);
+            slot.psn = psn;
+            slot.tsn = tsn;
             slots.push(list, index);
         }
     }

@@ -1,7 +1,7 @@
 //! The receiver's record of a path: which PSNs have been accepted. There is no reorder buffer; this is all there is.
 
 use crate::time::Instant;
-use crate::wire::AckBlock;
+use crate::wire::{AckBlock, PSN_OF_PROBE};
 
 /// PSNs that a path may span between its oldest unacknowledged and its newest.
 pub const WINDOW: u32 = 256;
@@ -103,7 +103,7 @@ impl ReceivePath {
         self.duplicates
     }
 
-    /// Packets received in this generation.
+    /// Data packets received in this generation, duplicates included.
     #[must_use]
     pub const fn received(&self) -> u32 {
         self.received
@@ -152,10 +152,20 @@ impl ReceivePath {
         self.duplicates = self.duplicates.wrapping_add(1);
     }
 
-    /// Records a transmission that was accepted, was a duplicate, or was a probe (`psn` is all ones then).
+    /// Records the transmission of a data packet that was accepted, or was a duplicate.
     #[inline]
     pub fn note_transmission(&mut self, now: Instant, tsn: u32, psn: u32, ce: bool) -> Noted {
         self.received = self.received.wrapping_add(1);
+        self.note(now, tsn, psn, ce)
+    }
+
+    /// Records a probe. It has no PSN and does not count as a packet received.
+    pub fn note_probe(&mut self, now: Instant, tsn: u32, ce: bool) {
+        self.note(now, tsn, PSN_OF_PROBE, ce);
+    }
+
+    #[inline(always)]
+    fn note(&mut self, now: Instant, tsn: u32, psn: u32, ce: bool) -> Noted {
         self.ce_count = self.ce_count.wrapping_add(u16::from(ce));
         let ce_changed = ce != self.marked;
         self.marked = ce;

@@ -267,6 +267,7 @@ impl MaxWith for Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec;
 
     const NETWORK: Network = Network { min_rtt_ns: 14_090, link_mbps: 100_000, packet_bytes: 4214 };
 
