@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use super::SPEC;
 use super::cite::{Citation, EXTENSIONS};
@@ -62,8 +63,22 @@ pub fn write(folder: &Path, text: &str, spec: &Spec, citations: &[Citation]) -> 
     Ok(())
 }
 
-pub fn report(folder: &Path) -> Result<()> {
-    process::run(process::command("duvet").arg("report").current_dir(folder))
+/// Runs duvet; the number of requirements that its report does not show as implemented and tested
+/// from the first to the last character.
+pub fn report(folder: &Path) -> Result<usize> {
+    process::run(process::command("duvet").arg("report").current_dir(folder))?;
+    let text = fs::read_to_string(folder.join("report.json")).context("reading duvet's report")?;
+    let report: Value = serde_json::from_str(&text).context("duvet's report is not JSON")?;
+    let statuses = report["statuses"]
+        .as_object()
+        .context("duvet's report has no statuses")?;
+    let complete = |status: &Value| {
+        status["spec"].is_u64()
+            && ["citation", "test"]
+                .iter()
+                .all(|kind| status[kind] == status["spec"])
+    };
+    Ok(statuses.values().filter(|status| !complete(status)).count())
 }
 
 fn create(folder: &Path, name: &str, text: &str) -> Result<()> {

@@ -30,9 +30,9 @@ pub fn run() -> Result<()> {
     let findings = compare(&spec, &citations);
     let folder = workspace::target_dir()?.join("traceability");
     duvet::write(&folder, &text, &spec, &citations)?;
-    let report = duvet::report(&folder);
+    let incomplete = duvet::report(&folder);
     print(&spec, &citations, &findings);
-    report?;
+    let incomplete = incomplete?;
     println!(
         "reports: {0}/report.html, {0}/report.json",
         folder.display()
@@ -43,6 +43,11 @@ pub fn run() -> Result<()> {
             .map(|(what, list)| format!("{} {what}", list.len()))
             .collect();
         bail!("{}", counts.join(", "));
+    }
+    if incomplete > 0 {
+        bail!(
+            "duvet finds {incomplete} requirements incomplete that are complete here: see its report"
+        );
     }
     Ok(())
 }
