@@ -1,0 +1,185 @@
+//! Fixed-size storage that cannot panic: tables addressed by small indices, and sets of bits.
+//!
+//! Indices held by the core always come from the table they are used on. [`Table::at`] checks that in
+//! debug builds; in release builds a wrong one would give entry 0 and never a panic.
+
+/// `N` entries, addressed by `u16`.
+#[derive(Debug, Clone)]
+pub struct Table<T, const N: usize>([T; N]);
+
+impl<T: Copy, const N: usize> Table<T, N> {
+    /// Every entry a copy of `value`.
+    #[must_use]
+    pub const fn filled(value: T) -> Self {
+        const { assert!(N >= 1 && N <= 0xffff, "a table has 1 to 65535 entries") };
+        Self([value; N])
+    }
+}
+
+impl<T, const N: usize> Table<T, N> {
+    /// The entry at an index of the table's own making.
+    #[inline(always)]
+    #[must_use]
+    #[allow(clippy::indexing_slicing, reason = "the index is below N, which the compiler sees")]
+    pub fn at(&self, index: u16) -> &T {
+        debug_assert!((index as usize) < N, "index {index} of {N}");
+        let index = if (index as usize) < N { index as usize } else { 0 };
+        &self.0[index]
+    }
+
+    /// The entry at an index of the table's own making, to be changed.
+    #[inline(always)]
+    #[allow(clippy::indexing_slicing, reason = "the index is below N, which the compiler sees")]
+    pub fn at_mut(&mut self, index: u16) -> &mut T {
+        debug_assert!((index as usize) < N, "index {index} of {N}");
+        let index = if (index as usize) < N { index as usize } else { 0 };
+        &mut self.0[index]
+    }
+
+    /// The entry at an index that somebody else supplied.
+    #[inline(always)]
+    #[must_use]
+    pub fn get(&self, index: u16) -> Option<&T> {
+        self.0.get(usize::from(index))
+    }
+
+    /// The entry at an index that somebody else supplied, to be changed.
+    #[inline(always)]
+    pub fn get_mut(&mut self, index: u16) -> Option<&mut T> {
+        self.0.get_mut(usize::from(index))
+    }
+
+    /// All entries.
+    pub fn iter(&self) -> core::slice::Iter<'_, T> {
+        self.0.iter()
+    }
+
+    /// All entries, to be changed.
+    pub fn iter_mut(&mut self) -> core::slice::IterMut<'_, T> {
+        self.0.iter_mut()
+    }
+}
+
+/// A set of numbers below 256.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Bits([u64; 4]);
+
+impl Bits {
+    /// The empty set.
+    pub const EMPTY: Self = Self([0; 4]);
+
+    /// Adds `bit` (modulo 256).
+    #[inline(always)]
+    pub fn insert(&mut self, bit: u8) {
+        self.0[usize::from(bit >> 6)] |= 1 << (bit & 63);
+    }
+
+    /// Takes `bit` (modulo 256) away.
+    #[inline(always)]
+    pub fn remove(&mut self, bit: u8) {
+        self.0[usize::from(bit >> 6)] &= !(1 << (bit & 63));
+    }
+
+    /// Whether `bit` is in the set.
+    #[inline(always)]
+    #[must_use]
+    pub fn contains(&self, bit: u8) -> bool {
+        self.0[usize::from(bit >> 6)] >> (bit & 63) & 1 != 0
+    }
+
+    /// Whether nothing is in the set.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0[0] | self.0[1] | self.0[2] | self.0[3] == 0
+    }
+
+    /// How many are in the set.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The smallest member.
+    #[inline(always)]
+    #[must_use]
+    pub fn first(&self) -> Option<u8> {
+        let mut base = 0;
+        for word in self.0 {
+            if word != 0 {
+                return Some(base + word.trailing_zeros() as u8);
+            }
+            base = base.wrapping_add(64);
+        }
+        None
+    }
+
+    /// The smallest member that is at least `from`, else the smallest of all.
+    #[inline]
+    #[must_use]
+    pub fn next_from(&self, from: u8) -> Option<u8> {
+        let mut word_index = usize::from(from >> 6);
+        let mut word = self.0[word_index] & u64::MAX << (from & 63);
+        loop {
+            if word != 0 {
+                return Some((word_index as u8) << 6 | word.trailing_zeros() as u8);
+            }
+            word_index += 1;
+            match self.0.get(word_index) {
+                Some(next) => word = *next,
+                None => return self.first(),
+            }
+        }
+    }
+
+    /// Takes the smallest member out.
+    #[inline]
+    pub fn pop_first(&mut self) -> Option<u8> {
+        let bit = self.first()?;
+        self.remove(bit);
+        Some(bit)
+    }
+
+    /// The members, smallest first.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        let mut rest = self;
+        core::iter::from_fn(move || rest.pop_first())
+    }
+
+    /// Adds all of `other`.
+    #[inline]
+    pub fn union(&mut self, other: Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine |= theirs;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn bits_are_a_set(adds in proptest::collection::vec(any::<u8>(), 0..40), removes in proptest::collection::vec(any::<u8>(), 0..20), from: u8) {
+            let mut bits = Bits::EMPTY;
+            let mut model = BTreeSet::new();
+            for bit in adds { bits.insert(bit); model.insert(bit); }
+            for bit in removes { bits.remove(bit); model.remove(&bit); }
+            prop_assert_eq!(bits.count() as usize, model.len());
+            prop_assert_eq!(bits.first(), model.first().copied());
+            prop_assert_eq!(bits.next_from(from), model.range(from..).next().or(model.first()).copied());
+            prop_assert_eq!(bits.iter().collect::<Vec<_>>(), model.iter().copied().collect::<Vec<_>>());
+            for bit in 0..=255 { prop_assert_eq!(bits.contains(bit), model.contains(&bit)); }
+        }
+    }
+
+    #[test]
+    fn a_foreign_index_is_answered_with_none() {
+        let table = Table::<u8, 3>::filled(9);
+        assert_eq!(table.get(2), Some(&9));
+        assert_eq!(table.get(3), None);
+    }
+}
