@@ -87,7 +87,10 @@ fn is_test_file(file: &str) -> bool {
         .first()
         .is_some_and(|first| CHECKERS.contains(first))
         || folders.contains(&"tests")
-        || matches!(name, "tests.rs" | "test.rs")
+        || ["tests.rs", "test.rs"].contains(&name)
+        || ["_tests.rs", "_test.rs"]
+            .iter()
+            .any(|end| name.ends_with(end))
         || name.starts_with("test_")
 }
 
@@ -142,6 +145,7 @@ mod tests {
         assert_eq!(test("core-nostd/src/wire/ack.rs"), [false, true]);
         assert_eq!(test("core-nostd/tests/ack.rs"), [true, true]);
         assert_eq!(test("core-nostd/src/wire/tests.rs"), [true, true]);
+        assert_eq!(test("core-nostd/src/wire/data_tests.rs"), [true, true]);
         assert_eq!(test("sim/src/oracle.rs"), [true, true]);
     }
 }
