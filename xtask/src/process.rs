@@ -16,6 +16,9 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
             command.env_remove(&name);
         }
     }
+    if let Ok(path) = std::env::join_paths(search_path()) {
+        command.env("PATH", path);
+    }
     command
         .current_dir(crate::workspace::root())
         .stdin(Stdio::null());
@@ -37,7 +40,9 @@ where
 pub fn shown(command: &Command) -> String {
     let mut text = String::new();
     for (name, value) in command.get_envs() {
-        if let Some(value) = value {
+        if let Some(value) = value
+            && name != "PATH"
+        {
             text.push_str(&format!("{}={} ", name.to_string_lossy(), quoted(value)));
         }
     }
@@ -102,13 +107,23 @@ pub fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The file that PATH (or one of the system's administration folders) gives for a program name.
+/// The file that a program name stands for.
 pub fn which(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+    search_path()
+        .into_iter()
         .map(|folder| folder.join(program))
         .find(|file| is_executable(file))
+}
+
+/// PATH, and behind it where `cargo install` puts programs and where administration's are.
+fn search_path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let home = |name| std::env::var_os(name).map(PathBuf::from);
+    let cargo = home("CARGO_HOME").or_else(|| home("HOME").map(|home| home.join(".cargo")));
+    folders.extend(cargo.map(|cargo| cargo.join("bin")));
+    folders.extend(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    folders
 }
 
 fn is_executable(file: &Path) -> bool {
