@@ -69,23 +69,29 @@ pub fn packages() -> Result<Vec<Package>> {
         .collect()
 }
 
-/// Is this a feature that breaks the protocol on purpose?
-pub fn is_planted(feature: &str) -> bool {
-    feature.starts_with("planted")
+/// `package/feature` for every feature but planted bugs: what is linted and documented.
+pub fn all_features() -> Result<String> {
+    features(|feature| !is_planted(feature))
 }
 
-/// `package/feature` for every feature that tests are run with: all of them but planted bugs and
-/// `defmt`, whose logger exists only in firmware (a host binary would not link).
+/// What tests are run with: as [`all_features`] without `defmt`, whose logger exists only in
+/// firmware (a host binary would not link).
 pub fn test_features() -> Result<String> {
+    features(|feature| !is_planted(feature) && feature != "defmt")
+}
+
+fn features(wanted: impl Fn(&str) -> bool) -> Result<String> {
     let mut list = Vec::new();
-    for package in packages()? {
-        let wanted = package
-            .features
-            .iter()
-            .filter(|f| !is_planted(f) && *f != "defmt");
-        list.extend(wanted.map(|feature| format!("{}/{feature}", package.name)));
+    for Package { name, features } in packages()? {
+        let wanted = features.iter().filter(|feature| wanted(feature));
+        list.extend(wanted.map(|feature| format!("{name}/{feature}")));
     }
     Ok(list.join(","))
+}
+
+/// Is this a feature that breaks the protocol on purpose?
+fn is_planted(feature: &str) -> bool {
+    feature.starts_with("planted")
 }
 
 fn metadata() -> Result<&'static Value> {

@@ -32,16 +32,16 @@ pub fn fmt() -> Result<()> {
 }
 
 pub fn clippy() -> Result<()> {
-    run(&mut cargo([
+    let features = workspace::all_features()?;
+    let mut clippy = cargo([
         "clippy",
         "--workspace",
         "--all-targets",
-        "--all-features",
         "--locked",
         "--quiet",
-        "--",
-        "-Dwarnings",
-    ]))
+    ]);
+    clippy.args(["--features", &features, "--", "-Dwarnings"]);
+    run(&mut clippy)
 }
 
 pub fn deny() -> Result<()> {
@@ -81,13 +81,9 @@ pub fn doctests() -> Result<()> {
 }
 
 pub fn docs() -> Result<()> {
-    let arguments = [
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--all-features",
-        "--locked",
-        "--quiet",
-    ];
-    run(cargo(arguments).env("RUSTDOCFLAGS", "-Dwarnings"))
+    let features = workspace::all_features()?;
+    let mut doc = cargo(["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
+    run(doc
+        .args(["--features", &features])
+        .env("RUSTDOCFLAGS", "-Dwarnings"))
 }
