@@ -65,7 +65,9 @@ fn nightly() -> Need {
     Need {
         what: "nightly toolchain".to_owned(),
         why: "sanitizer coverage (step fuzz)",
-        present: process::succeeds(process::command("rustc").args(["+nightly", "--version"])),
+        // A rustc that is not rustup's ignores `+nightly` and says what it is.
+        present: process::output(process::command("rustc").args(["+nightly", "--version"]))
+            .is_ok_and(|version| version.contains("nightly")),
         root: false,
         by_hand: "rustup toolchain install nightly --profile minimal".to_owned(),
         install: Box::new(|| {
