@@ -15,24 +15,38 @@ use crate::storage::Table;
 use crate::time::Instant;
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, ReceiveMeta, Transmit};
 use crate::wire::{
-    self, Accept, AckBlocks, Announce, Close, CloseAck, Data, DecodeError, Fence, Header, Hint, Init, Kind, PlaneAddress, Planes, Probe, Reject,
-    RejectReason, Retry, Trailer, VERSION,
+    self, Accept, AckBlocks, Announce, Close, CloseAck, Data, DecodeError, Fence, Header, Hint,
+    Init, Kind, PlaneAddress, Planes, Probe, Reject, RejectReason, Retry, Trailer, VERSION,
 };
-use crate::work::{CloseMode, ConnectError, ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest, WorkRequest};
+use crate::work::{
+    CloseMode, ConnectError, ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest,
+    WorkRequest,
+};
 
 /// A place for a connection in an endpoint's table.
 #[derive(Debug)]
-pub struct ConnectionEntry<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize> {
+pub struct ConnectionEntry<
+    const PATHS: usize,
+    const SLOTS: usize,
+    const STREAMS: usize,
+    const MESSAGES: usize,
+> {
     connection: Option<Connection<PATHS, SLOTS, STREAMS, MESSAGES>>,
     links: Links,
     share: Share,
 }
 
-impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize> ConnectionEntry<PATHS, SLOTS, STREAMS, MESSAGES> {
+impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
+    ConnectionEntry<PATHS, SLOTS, STREAMS, MESSAGES>
+{
     /// An empty place.
     #[must_use]
     pub const fn new() -> Self {
-        Self { connection: None, links: Links::IDLE, share: Share::IDLE }
+        Self {
+            connection: None,
+            links: Links::IDLE,
+            share: Share::IDLE,
+        }
     }
 }
 
@@ -53,7 +67,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 }
 
 /// The table as the allocator sees it.
-struct Shares<'a, const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize> {
+struct Shares<
+    'a,
+    const PATHS: usize,
+    const SLOTS: usize,
+    const STREAMS: usize,
+    const MESSAGES: usize,
+> {
     entries: &'a mut [ConnectionEntry<PATHS, SLOTS, STREAMS, MESSAGES>],
     nobody: Share,
 }
@@ -110,8 +130,15 @@ pub struct Endpoint<
     entries: B,
 }
 
-impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize, const REGIONS: usize, const RECEIVES: usize, B>
-    Endpoint<PATHS, SLOTS, STREAMS, MESSAGES, REGIONS, RECEIVES, B>
+impl<
+    const PATHS: usize,
+    const SLOTS: usize,
+    const STREAMS: usize,
+    const MESSAGES: usize,
+    const REGIONS: usize,
+    const RECEIVES: usize,
+    B,
+> Endpoint<PATHS, SLOTS, STREAMS, MESSAGES, REGIONS, RECEIVES, B>
 where
     B: BorrowMut<[ConnectionEntry<PATHS, SLOTS, STREAMS, MESSAGES>]>,
 {
@@ -119,7 +146,12 @@ where
     ///
     /// # Errors
     /// A [`ConfigError`] that names the setting.
-    pub fn new(config: EndpointConfig, default: ConnectionConfig, secret: [u8; 32], entries: B) -> Result<Self, ConfigError> {
+    pub fn new(
+        config: EndpointConfig,
+        default: ConnectionConfig,
+        secret: [u8; 32],
+        entries: B,
+    ) -> Result<Self, ConfigError> {
         if config.planes == 0 || usize::from(config.planes) > MAX_PLANES {
             return Err(ConfigError::Planes);
         }
@@ -135,7 +167,12 @@ where
         if config.ack_blocks == 0 || config.ack_packets == 0 {
             return Err(ConfigError::Acknowledgments);
         }
-        if config.addresses.iter().take(usize::from(config.planes)).any(|address| address.port() == 0) {
+        if config
+            .addresses
+            .iter()
+            .take(usize::from(config.planes))
+            .any(|address| address.port() == 0)
+        {
             return Err(ConfigError::Address);
         }
         let count = entries.borrow().len();
@@ -143,7 +180,9 @@ where
             return Err(ConfigError::Connections);
         }
         let capacity = config.plane_mbps.saturating_mul(u32::from(config.planes));
-        let packet = u32::from(config.payload_bytes) + (wire::DATA_SIZE + wire::CRC_SIZE) as u32 + u32::from(config.overhead_bytes);
+        let packet = u32::from(config.payload_bytes)
+            + (wire::DATA_SIZE + wire::CRC_SIZE) as u32
+            + u32::from(config.overhead_bytes);
         Ok(Self {
             allocator: Allocator::new(capacity, packet, default.initial_rtt.as_nanos_u32()),
             config,
@@ -174,7 +213,12 @@ where
     ///
     /// # Errors
     /// [`RegionError::Full`] or [`RegionError::Wraps`].
-    pub fn register(&mut self, base: u64, length: u64, access: Access) -> Result<Region, RegionError> {
+    pub fn register(
+        &mut self,
+        base: u64,
+        length: u64,
+        access: Access,
+    ) -> Result<Region, RegionError> {
         let random = self.secret.number();
         self.regions.register(base, length, access, random)
     }
@@ -191,18 +235,25 @@ where
     ///
     /// # Errors
     /// A [`ConnectError`] if it cannot even be asked.
-    pub fn connect(&mut self, now: Instant, peer: &[SocketAddr], config: ConnectionConfig) -> Result<ConnectionHandle, ConnectError> {
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        peer: &[SocketAddr],
+        config: ConnectionConfig,
+    ) -> Result<ConnectionHandle, ConnectError> {
         if config.paths == 0 || config.run == 0 {
             return Err(ConnectError::BadConfiguration);
         }
         if peer.iter().any(|address| address.port() == 0) || peer.len() > MAX_PLANES {
             return Err(ConnectError::BadAddress);
         }
-        let mut list = [PlaneAddress::new(self.config.addresses[0], self.config.payload_bytes); MAX_PLANES];
+        let mut list =
+            [PlaneAddress::new(self.config.addresses[0], self.config.payload_bytes); MAX_PLANES];
         for (place, address) in list.iter_mut().zip(peer) {
             *place = PlaneAddress::new(*address, self.config.payload_bytes);
         }
-        let planes = Planes::new(list.get(..peer.len()).unwrap_or(&[])).ok_or(ConnectError::BadAddress)?;
+        let planes =
+            Planes::new(list.get(..peer.len()).unwrap_or(&[])).ok_or(ConnectError::BadAddress)?;
         let index = self.free_entry().ok_or(ConnectError::TableFull)?;
         let (id, seed) = (self.new_id(index), self.secret.number());
         let mut connection = Connection::new(now, id, seed, config, &self.config, planes);
@@ -215,10 +266,18 @@ where
     ///
     /// # Errors
     /// A [`PostError`] that says why it was not taken; nothing has changed then.
-    pub fn post(&mut self, now: Instant, connection: ConnectionHandle, stream: u16, work: &WorkRequest<'_>) -> Result<(), PostError> {
+    pub fn post(
+        &mut self,
+        now: Instant,
+        connection: ConnectionHandle,
+        stream: u16,
+        work: &WorkRequest<'_>,
+    ) -> Result<(), PostError> {
         let regions = &self.regions;
-        let index = lookup(self.entries.borrow_mut(), self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
-        let (_, record) = connection_at(self.entries.borrow_mut(), index).ok_or(PostError::UnknownConnection)?;
+        let index = lookup(self.entries.borrow_mut(), self.index_mask, connection.0)
+            .ok_or(PostError::UnknownConnection)?;
+        let (_, record) =
+            connection_at(self.entries.borrow_mut(), index).ok_or(PostError::UnknownConnection)?;
         record.post(now, regions, stream, work)?;
         self.touched(index);
         Ok(())
@@ -228,16 +287,30 @@ where
     ///
     /// # Errors
     /// A [`PostError`]; nothing has changed then.
-    pub fn post_receive(&mut self, now: Instant, queue: ReceiveQueue, receive: &ReceiveRequest) -> Result<(), PostError> {
+    pub fn post_receive(
+        &mut self,
+        now: Instant,
+        queue: ReceiveQueue,
+        receive: &ReceiveRequest,
+    ) -> Result<(), PostError> {
         if receive.local.length != 0 {
-            self.regions.check_local(receive.local, Access::LOCAL_WRITE).map_err(PostError::Local)?;
+            self.regions
+                .check_local(receive.local, Access::LOCAL_WRITE)
+                .map_err(PostError::Local)?;
         }
         match queue {
             ReceiveQueue::Stream(handle, stream) => {
                 let entries = self.entries.borrow_mut();
-                let index = lookup(entries, self.index_mask, handle.0).ok_or(PostError::UnknownConnection)?;
-                let (_, record) = connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
-                let mut shared = Shared { config: &self.config, regions: &self.regions, receives: &mut self.receives, hint_mbps: 0 };
+                let index = lookup(entries, self.index_mask, handle.0)
+                    .ok_or(PostError::UnknownConnection)?;
+                let (_, record) =
+                    connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
+                let mut shared = Shared {
+                    config: &self.config,
+                    regions: &self.regions,
+                    receives: &mut self.receives,
+                    hint_mbps: 0,
+                };
                 record.post_receive(&mut shared, stream, receive)?;
                 let _ = now;
                 self.touched(index);
@@ -262,9 +335,15 @@ where
     ///
     /// # Errors
     /// A [`PostError`].
-    pub fn attach_shared_queue(&mut self, connection: ConnectionHandle, stream: u16, queue: u8) -> Result<(), PostError> {
+    pub fn attach_shared_queue(
+        &mut self,
+        connection: ConnectionHandle,
+        stream: u16,
+        queue: u8,
+    ) -> Result<(), PostError> {
         let entries = self.entries.borrow_mut();
-        let index = lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
+        let index =
+            lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
         let (_, record) = connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
         record.attach_shared_queue(stream, queue)
     }
@@ -275,7 +354,8 @@ where
     /// [`PostError::UnknownConnection`], [`PostError::NotEstablished`].
     pub fn announce(&mut self, connection: ConnectionHandle) -> Result<(), PostError> {
         let entries = self.entries.borrow_mut();
-        let index = lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
+        let index =
+            lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
         let (_, record) = connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
         if record.state != State::Established {
             return Err(PostError::NotEstablished);
@@ -289,9 +369,15 @@ where
     ///
     /// # Errors
     /// [`PostError::UnknownConnection`].
-    pub fn close(&mut self, now: Instant, connection: ConnectionHandle, mode: CloseMode) -> Result<(), PostError> {
+    pub fn close(
+        &mut self,
+        now: Instant,
+        connection: ConnectionHandle,
+        mode: CloseMode,
+    ) -> Result<(), PostError> {
         let entries = self.entries.borrow_mut();
-        let index = lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
+        let index =
+            lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
         let (_, record) = connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
         record.close(now, mode);
         self.touched(index);
@@ -302,7 +388,13 @@ where
     ///
     /// # Errors
     /// The [`DropReason`] if it had no effect (it is counted as well).
-    pub fn handle_datagram<M: Memory>(&mut self, now: Instant, meta: &ReceiveMeta, bytes: &[u8], memory: &mut M) -> Result<(), DropReason> {
+    pub fn handle_datagram<M: Memory>(
+        &mut self,
+        now: Instant,
+        meta: &ReceiveMeta,
+        bytes: &[u8],
+        memory: &mut M,
+    ) -> Result<(), DropReason> {
         self.statistics.datagrams_received += 1;
         self.statistics.bytes_received += bytes.len() as u64;
         let result = self.dispatch(now, meta, bytes, memory);
@@ -313,12 +405,23 @@ where
     }
 
     #[inline]
-    fn dispatch<M: Memory>(&mut self, now: Instant, meta: &ReceiveMeta, bytes: &[u8], memory: &mut M) -> Result<(), DropReason> {
+    fn dispatch<M: Memory>(
+        &mut self,
+        now: Instant,
+        meta: &ReceiveMeta,
+        bytes: &[u8],
+        memory: &mut M,
+    ) -> Result<(), DropReason> {
         let header = Header::decode(bytes)?;
         if header.kind.is_setup() {
             return self.dispatch_setup(now, meta, &header, bytes);
         }
-        let index = lookup(self.entries.borrow_mut(), self.index_mask, header.connection).ok_or(DropReason::UnknownConnection)?;
+        let index = lookup(
+            self.entries.borrow_mut(),
+            self.index_mask,
+            header.connection,
+        )
+        .ok_or(DropReason::UnknownConnection)?;
         let ce = meta.ecn == Ecn::Ce;
         let hint_mbps = self.hint(now);
         let entries = self.entries.borrow_mut();
@@ -330,13 +433,19 @@ where
         if !record.is_open() && header.kind != Kind::Close {
             return Err(DropReason::UnexpectedKind);
         }
-        let mut shared = Shared { config: &self.config, regions: &self.regions, receives: &mut self.receives, hint_mbps };
+        let mut shared = Shared {
+            config: &self.config,
+            regions: &self.regions,
+            receives: &mut self.receives,
+            hint_mbps,
+        };
         let mut demand = None;
         match header.kind {
             Kind::Data => {
                 let (data, payload) = Data::decode(&header, body)?;
                 record.heard_from_peer(now);
-                let result = record.handle_data(now, &mut shared, memory, &header, &data, payload, ce);
+                let result =
+                    record.handle_data(now, &mut shared, memory, &header, &data, payload, ce);
                 if let Err(reason) = result {
                     // A refusal or a duplicate is answered.
                     self.touched(index);
@@ -388,26 +497,43 @@ where
                 CloseAck::decode(&header, body)?;
                 record.handle_close_ack();
             }
-            Kind::Init | Kind::Retry | Kind::Accept | Kind::Reject => return Err(DropReason::UnexpectedKind),
+            Kind::Init | Kind::Retry | Kind::Accept | Kind::Reject => {
+                return Err(DropReason::UnexpectedKind);
+            }
         }
         record.resume(&mut shared, memory);
         if let Some(demand) = demand
             && self.config.hints
         {
-            self.allocator.observe(now, index, demand, &mut Shares { entries, nobody: Share::IDLE });
+            self.allocator.observe(
+                now,
+                index,
+                demand,
+                &mut Shares {
+                    entries,
+                    nobody: Share::IDLE,
+                },
+            );
         }
         self.touched(index);
         Ok(())
     }
 
-    fn dispatch_setup(&mut self, now: Instant, meta: &ReceiveMeta, header: &Header, bytes: &[u8]) -> Result<(), DropReason> {
+    fn dispatch_setup(
+        &mut self,
+        now: Instant,
+        meta: &ReceiveMeta,
+        header: &Header,
+        bytes: &[u8],
+    ) -> Result<(), DropReason> {
         let body = take_trailer(bytes, Trailer::Crc32c, meta.checksum_verified)?;
         if header.kind == Kind::Init {
             let init = Init::decode(header, body)?;
             return self.handle_init(now, meta, &init);
         }
         let entries = self.entries.borrow_mut();
-        let index = lookup(entries, self.index_mask, header.connection).ok_or(DropReason::UnknownConnection)?;
+        let index = lookup(entries, self.index_mask, header.connection)
+            .ok_or(DropReason::UnknownConnection)?;
         let (_, record) = connection_at(entries, index).ok_or(DropReason::UnknownConnection)?;
         match header.kind {
             Kind::Accept if record.state == State::Established && !record.incoming_connection => {
@@ -419,9 +545,17 @@ where
             Kind::Accept => {
                 let accept = Accept::decode(header, body)?;
                 if accept.version != VERSION {
-                    return Err(DropReason::Malformed(DecodeError::Version { got: accept.version }));
+                    return Err(DropReason::Malformed(DecodeError::Version {
+                        got: accept.version,
+                    }));
                 }
-                if record.establish(now, &self.config, accept.source, &accept.parameters, accept.hint_mbps) {
+                if record.establish(
+                    now,
+                    &self.config,
+                    accept.source,
+                    &accept.parameters,
+                    accept.hint_mbps,
+                ) {
                     self.statistics.connections_opened += 1;
                 }
             }
@@ -431,14 +565,30 @@ where
         Ok(())
     }
 
-    fn handle_init(&mut self, now: Instant, meta: &ReceiveMeta, init: &Init) -> Result<(), DropReason> {
-        let address = init.parameters.planes.get(usize::from(meta.plane)).ok_or(DropReason::AddressMismatch)?.socket();
+    fn handle_init(
+        &mut self,
+        now: Instant,
+        meta: &ReceiveMeta,
+        init: &Init,
+    ) -> Result<(), DropReason> {
+        let address = init
+            .parameters
+            .planes
+            .get(usize::from(meta.plane))
+            .ok_or(DropReason::AddressMismatch)?
+            .socket();
         if address.ip().to_canonical() != meta.source.ip().to_canonical() {
             return Err(DropReason::AddressMismatch);
         }
         let reject = |this: &mut Self, reason| {
             let mut bytes = [0; wire::RETRY_SIZE];
-            let length = Reject { connection: init.source, reason, detail: 0 }.encode(&mut bytes).unwrap_or(0);
+            let length = Reject {
+                connection: init.source,
+                reason,
+                detail: 0,
+            }
+            .encode(&mut bytes)
+            .unwrap_or(0);
             this.answer(address, meta.plane, bytes, length);
             Err(DropReason::NotAccepted)
         };
@@ -448,16 +598,31 @@ where
         if !self.config.listen {
             return reject(self, RejectReason::NotListening);
         }
-        let valid = init.cookie.map(|cookie| self.secret.is_valid(now, &cookie, address, init.source));
+        let valid = init
+            .cookie
+            .map(|cookie| self.secret.is_valid(now, &cookie, address, init.source));
         if valid != Some(true) {
             let mut bytes = [0; wire::RETRY_SIZE];
             let cookie = self.secret.cookie(now, address, init.source);
-            let length = Retry { connection: init.source, cookie }.encode(&mut bytes).unwrap_or(0);
+            let length = Retry {
+                connection: init.source,
+                cookie,
+            }
+            .encode(&mut bytes)
+            .unwrap_or(0);
             self.answer(address, meta.plane, bytes, length);
-            return if valid.is_some() { Err(DropReason::BadCookie) } else { Ok(()) };
+            return if valid.is_some() {
+                Err(DropReason::BadCookie)
+            } else {
+                Ok(())
+            };
         }
         let known = self.entries.borrow().iter().position(|entry| {
-            entry.connection.as_ref().is_some_and(|record| record.incoming_connection && record.peer_id == init.source && record.peer == init.parameters.planes)
+            entry.connection.as_ref().is_some_and(|record| {
+                record.incoming_connection
+                    && record.peer_id == init.source
+                    && record.peer == init.parameters.planes
+            })
         });
         if let Some(index) = known {
             if let Some((_, record)) = connection_at(self.entries.borrow_mut(), index as u16) {
@@ -466,9 +631,18 @@ where
             self.touched(index as u16);
             return Ok(());
         }
-        let Some(index) = self.free_entry() else { return reject(self, RejectReason::Busy) };
+        let Some(index) = self.free_entry() else {
+            return reject(self, RejectReason::Busy);
+        };
         let (id, seed) = (self.new_id(index), self.secret.number());
-        let mut connection = Connection::new(now, id, seed, self.default, &self.config, init.parameters.planes);
+        let mut connection = Connection::new(
+            now,
+            id,
+            seed,
+            self.default,
+            &self.config,
+            init.parameters.planes,
+        );
         if !connection.accept(now, &self.config, init.source, &init.parameters, meta.plane) {
             return reject(self, RejectReason::Parameters);
         }
@@ -478,15 +652,30 @@ where
     }
 
     /// Queues a stateless answer; dropped if too many wait.
-    fn answer(&mut self, destination: SocketAddr, plane: u8, bytes: [u8; wire::RETRY_SIZE], length: usize) {
+    fn answer(
+        &mut self,
+        destination: SocketAddr,
+        plane: u8,
+        bytes: [u8; wire::RETRY_SIZE],
+        length: usize,
+    ) {
         if let Some(place) = self.stateless.iter_mut().find(|place| place.is_none()) {
-            *place = Some(Stateless { destination, plane, bytes, length: length as u8 });
+            *place = Some(Stateless {
+                destination,
+                plane,
+                bytes,
+                length: length as u8,
+            });
         }
     }
 
     /// The next datagram to send: everything in front of the payload is written to `header`, the payload is named. For those that gather
     /// payloads and append the CRC32C themselves.
-    pub fn poll_transmit(&mut self, now: Instant, header: &mut [u8; HEADER_BUFFER]) -> Option<Transmit> {
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        header: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
         let transmit = self.next_transmit(now, header)?;
         self.statistics.datagrams_sent += 1;
         self.statistics.bytes_sent += transmit.length as u64;
@@ -494,7 +683,11 @@ where
     }
 
     #[inline]
-    fn next_transmit(&mut self, now: Instant, header: &mut [u8; HEADER_BUFFER]) -> Option<Transmit> {
+    fn next_transmit(
+        &mut self,
+        now: Instant,
+        header: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
         if let Some(answer) = self.stateless.iter_mut().find_map(Option::take) {
             return Some(stateless_transmit(&answer, header));
         }
@@ -509,7 +702,12 @@ where
                 self.schedule.pop(entries, Ring::Ready);
                 continue;
             };
-            let mut shared = Shared { config: &self.config, regions: &self.regions, receives: &mut self.receives, hint_mbps };
+            let mut shared = Shared {
+                config: &self.config,
+                regions: &self.regions,
+                receives: &mut self.receives,
+                hint_mbps,
+            };
             if let Some(transmit) = record.poll_transmit(now, &mut shared, header) {
                 if !record.in_run() {
                     self.schedule.rotate(entries, Ring::Ready);
@@ -532,7 +730,12 @@ where
     }
 
     /// The next datagram to send, whole, at the start of `buffer`, which must hold the largest (payload size + 52 bytes, at least 1408).
-    pub fn poll_datagram<M: Memory>(&mut self, now: Instant, memory: &M, buffer: &mut [u8]) -> Option<Transmit> {
+    pub fn poll_datagram<M: Memory>(
+        &mut self,
+        now: Instant,
+        memory: &M,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
         let header = buffer.first_chunk_mut::<HEADER_BUFFER>()?;
         let mut transmit = self.poll_transmit(now, header)?;
         if let Some(slice) = transmit.payload {
@@ -540,7 +743,11 @@ where
                 .get_mut(transmit.header_length..transmit.header_length + slice.length as usize)
                 .is_some_and(|place| memory.gather(slice.region, slice.offset, place).is_ok());
             if !gathered {
-                let index = lookup(self.entries.borrow_mut(), self.index_mask, transmit.connection?.0)?;
+                let index = lookup(
+                    self.entries.borrow_mut(),
+                    self.index_mask,
+                    transmit.connection?.0,
+                )?;
                 let (_, record) = connection_at(self.entries.borrow_mut(), index)?;
                 let header = buffer.first_chunk_mut::<HEADER_BUFFER>()?;
                 transmit = record.gather_failed(now, &transmit, header)?;
@@ -556,7 +763,9 @@ where
 
     /// The earliest time at which [`Self::handle_timeout`] has something to do. It may turn out to be early.
     pub fn poll_timeout(&mut self) -> Option<Instant> {
-        self.schedule.earliest(self.entries.borrow_mut()).map(|(at, _)| at)
+        self.schedule
+            .earliest(self.entries.borrow_mut())
+            .map(|(at, _)| at)
     }
 
     /// Lets the timers fire whose time has come.
@@ -567,7 +776,8 @@ where
             }
             let entries = self.entries.borrow_mut();
             // Until it was asked for datagrams the entry has no deadline: it is asked next.
-            self.schedule.set_deadline(entries, index, Instant::FAR_FUTURE);
+            self.schedule
+                .set_deadline(entries, index, Instant::FAR_FUTURE);
             if let Some((_, record)) = connection_at(entries, index) {
                 record.handle_timeout(now, &self.config);
             }
@@ -606,32 +816,55 @@ where
 
     /// Counters of a connection.
     #[must_use]
-    pub fn connection_statistics(&self, connection: ConnectionHandle) -> Option<ConnectionStatistics> {
+    pub fn connection_statistics(
+        &self,
+        connection: ConnectionHandle,
+    ) -> Option<ConnectionStatistics> {
         self.record(connection).map(Connection::statistics)
     }
 
     /// Counters of a path, by its number.
     #[must_use]
-    pub fn path_statistics(&self, connection: ConnectionHandle, path: u8) -> Option<PathStatistics> {
+    pub fn path_statistics(
+        &self,
+        connection: ConnectionHandle,
+        path: u8,
+    ) -> Option<PathStatistics> {
         self.record(connection)?.path_statistics(path)
     }
 
     /// What was agreed on with the peer, once connected.
     #[must_use]
     pub fn agreed(&self, connection: ConnectionHandle) -> Option<crate::handshake::Agreed> {
-        self.record(connection).filter(|record| record.state != State::Connecting).map(|record| record.agreed)
+        self.record(connection)
+            .filter(|record| record.state != State::Connecting)
+            .map(|record| record.agreed)
     }
 
-    fn record(&self, connection: ConnectionHandle) -> Option<&Connection<PATHS, SLOTS, STREAMS, MESSAGES>> {
+    fn record(
+        &self,
+        connection: ConnectionHandle,
+    ) -> Option<&Connection<PATHS, SLOTS, STREAMS, MESSAGES>> {
         let index = (connection.0 & self.index_mask) as usize;
-        self.entries.borrow().get(index)?.connection.as_ref().filter(|record| record.local_id == connection.0)
+        self.entries
+            .borrow()
+            .get(index)?
+            .connection
+            .as_ref()
+            .filter(|record| record.local_id == connection.0)
     }
 
     /// The share that a sender is told now; 0: none are given.
     #[inline]
     fn hint(&mut self, now: Instant) -> u32 {
         if self.config.hints {
-            self.allocator.level(now, &mut Shares { entries: self.entries.borrow_mut(), nobody: Share::IDLE })
+            self.allocator.level(
+                now,
+                &mut Shares {
+                    entries: self.entries.borrow_mut(),
+                    nobody: Share::IDLE,
+                },
+            )
         } else {
             0
         }
@@ -648,7 +881,11 @@ where
     }
 
     fn free_entry(&self) -> Option<u16> {
-        self.entries.borrow().iter().position(|entry| entry.connection.is_none()).map(|index| index as u16)
+        self.entries
+            .borrow()
+            .iter()
+            .position(|entry| entry.connection.is_none())
+            .map(|index| index as u16)
     }
 
     /// An id whose low bits are the table index and whose others cannot be guessed. Never zero.
@@ -670,8 +907,15 @@ where
 
     fn vacate(&mut self, index: u16) {
         let entries = self.entries.borrow_mut();
-        self.allocator.leave(index, &mut Shares { entries, nobody: Share::IDLE });
-        self.schedule.set_deadline(entries, index, Instant::FAR_FUTURE);
+        self.allocator.leave(
+            index,
+            &mut Shares {
+                entries,
+                nobody: Share::IDLE,
+            },
+        );
+        self.schedule
+            .set_deadline(entries, index, Instant::FAR_FUTURE);
         if let Some(entry) = entries.get_mut(usize::from(index))
             && entry.connection.take().is_some()
         {
@@ -689,7 +933,11 @@ fn lookup<const P: usize, const S: usize, const T: usize, const M: usize>(
 ) -> Option<u16> {
     let index = (id & mask) as u16;
     let entry = entries.get(usize::from(index))?;
-    entry.connection.as_ref().filter(|record| record.local_id == id).map(|_| index)
+    entry
+        .connection
+        .as_ref()
+        .filter(|record| record.local_id == id)
+        .map(|_| index)
 }
 
 #[inline]
@@ -697,7 +945,11 @@ fn connection_at<const P: usize, const S: usize, const T: usize, const M: usize>
     entries: &mut [ConnectionEntry<P, S, T, M>],
     index: u16,
 ) -> Option<(u16, &mut Connection<P, S, T, M>)> {
-    entries.get_mut(usize::from(index))?.connection.as_mut().map(|record| (index, record))
+    entries
+        .get_mut(usize::from(index))?
+        .connection
+        .as_mut()
+        .map(|record| (index, record))
 }
 
 /// The datagram without its trailer, which was checked here or by the device.

@@ -45,7 +45,8 @@ pub use stats::DropReason;
 pub use time::{Duration, Instant};
 pub use transmit::{Class, Ecn, HEADER_BUFFER, ReceiveMeta, Transmit};
 pub use work::{
-    CloseMode, Completion, CompletionKind, ConnectionHandle, Event, Operation, ReceiveQueue, ReceiveRequest, Source, Status, WorkFlags, WorkRequest,
+    CloseMode, Completion, CompletionKind, ConnectionHandle, Event, Operation, ReceiveQueue,
+    ReceiveRequest, Source, Status, WorkFlags, WorkRequest,
 };
 
 /// A connection of a host: 64 paths, 512 outstanding packets, 32 streams, 32 open messages each way.

@@ -22,8 +22,13 @@ pub struct Links {
 
 impl Links {
     /// In nothing.
-    pub const IDLE: Self =
-        Self { deadline: Instant::FAR_FUTURE, heap_member: NONE, heap_place: NONE, next: [NONE; 2], queued: [false; 2] };
+    pub const IDLE: Self = Self {
+        deadline: Instant::FAR_FUTURE,
+        heap_member: NONE,
+        heap_place: NONE,
+        next: [NONE; 2],
+        queued: [false; 2],
+    };
 }
 
 /// Something that has links.
@@ -63,7 +68,11 @@ impl Schedule {
     /// Nothing to do.
     #[must_use]
     pub const fn new() -> Self {
-        Self { first: [NONE; 2], last: [NONE; 2], heap_length: 0 }
+        Self {
+            first: [NONE; 2],
+            last: [NONE; 2],
+            heap_length: 0,
+        }
     }
 
     /// The entry at the front of a ring.
@@ -77,7 +86,9 @@ impl Schedule {
     /// Appends an entry to a ring unless it is in it.
     #[inline]
     pub fn push<T: Linked>(&mut self, table: &mut [T], ring: Ring, index: u16) {
-        let Some(own) = links(table, index) else { return };
+        let Some(own) = links(table, index) else {
+            return;
+        };
         if core::mem::replace(&mut own.queued[ring as usize], true) {
             return;
         }
@@ -123,7 +134,9 @@ impl Schedule {
     /// Sets an entry's deadline; the far future takes it out.
     #[inline]
     pub fn set_deadline<T: Linked>(&mut self, table: &mut [T], index: u16, deadline: Instant) {
-        let Some(own) = links(table, index) else { return };
+        let Some(own) = links(table, index) else {
+            return;
+        };
         let (before, place) = (own.deadline, own.heap_place);
         if before == deadline {
             return;
@@ -152,7 +165,11 @@ impl Schedule {
     }
 
     fn member<T: Linked>(&self, table: &mut [T], place: u16) -> Option<u16> {
-        if place < self.heap_length { self.member_any(table, place) } else { None }
+        if place < self.heap_length {
+            self.member_any(table, place)
+        } else {
+            None
+        }
     }
 
     fn member_any<T: Linked>(&self, table: &mut [T], place: u16) -> Option<u16> {
@@ -170,7 +187,9 @@ impl Schedule {
 
     fn deadline_at<T: Linked>(&self, table: &mut [T], place: u16) -> Instant {
         match self.member(table, place) {
-            Some(member) => links(table, member).map_or(Instant::FAR_FUTURE, |links| links.deadline),
+            Some(member) => {
+                links(table, member).map_or(Instant::FAR_FUTURE, |links| links.deadline)
+            }
             None => Instant::FAR_FUTURE,
         }
     }
@@ -188,10 +207,15 @@ impl Schedule {
 
     fn sift_down<T: Linked>(&self, table: &mut [T], mut place: u16) {
         loop {
-            let (left, right) = (place.saturating_mul(2).saturating_add(1), place.saturating_mul(2).saturating_add(2));
+            let (left, right) = (
+                place.saturating_mul(2).saturating_add(1),
+                place.saturating_mul(2).saturating_add(2),
+            );
             let mut least = place;
             for child in [left, right] {
-                if child < self.heap_length && self.deadline_at(table, child) < self.deadline_at(table, least) {
+                if child < self.heap_length
+                    && self.deadline_at(table, child) < self.deadline_at(table, least)
+                {
                     least = child;
                 }
             }

@@ -21,7 +21,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// An ACK: all its blocks are checked before the first has an effect.
-    pub(crate) fn handle_ack(&mut self, now: Instant, config: &EndpointConfig, blocks: AckBlocks<'_>) -> Result<(), DropReason> {
+    pub(crate) fn handle_ack(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        blocks: AckBlocks<'_>,
+    ) -> Result<(), DropReason> {
         for block in blocks {
             self.check_block(&block)?;
         }
@@ -68,7 +73,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if block.generation != path.generation {
             return;
         }
-        let news = block.newest_tsn != path.echoed_tsn && block.newest_tsn.wrapping_sub(path.echoed_tsn) < 1 << 31;
+        let news = block.newest_tsn != path.echoed_tsn
+            && block.newest_tsn.wrapping_sub(path.echoed_tsn) < 1 << 31;
         let mut marked = 0;
         if news {
             path.echoed_tsn = block.newest_tsn;
@@ -78,7 +84,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             path.ce_count = block.ce_count;
             path.marks += marked;
             self.marks_seen |= marked != 0;
-            path.duplicates = block.received.wrapping_sub(block.cumulative).wrapping_sub(ones(&block.sack));
+            path.duplicates = block
+                .received
+                .wrapping_sub(block.cumulative)
+                .wrapping_sub(ones(&block.sack));
             if block.newest_psn == PSN_OF_PROBE && path.probe_tsn == block.newest_tsn {
                 let sample = (now.as_nanos() as u32).wrapping_sub(path.probe_sent_ns);
                 self.rtt_sample(now, config, number, sample, block);
@@ -94,13 +103,23 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             path.cumulative = block.cumulative;
         }
         path.epoch_good = path.epoch_good.saturating_add(delivered);
-        path.epoch_bad = path.epoch_bad.saturating_add(lost).saturating_add(marked as u16);
+        path.epoch_bad = path
+            .epoch_bad
+            .saturating_add(lost)
+            .saturating_add(marked as u16);
         if news || delivered != 0 {
             self.answered_at = now;
             self.probe_backoff = 0;
             self.path_answered(now, config, number);
         }
-        self.adjust(now, config, number, u32::from(delivered), u32::from(lost), marked);
+        self.adjust(
+            now,
+            config,
+            number,
+            u32::from(delivered),
+            u32::from(lost),
+            marked,
+        );
         if lost != 0 {
             self.loss_seen = true;
             self.last_loss = now;
@@ -121,7 +140,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         loop {
             let path = self.send_paths.at_mut(u16::from(block.path));
             let counts = Self::counts(path.state);
-            let Some((index, verdict)) = loss::decide(&evidence, &mut self.slots, &mut path.inflight, &mut undecided) else { break };
+            let Some((index, verdict)) = loss::decide(
+                &evidence,
+                &mut self.slots,
+                &mut path.inflight,
+                &mut undecided,
+            ) else {
+                break;
+            };
             if counts {
                 self.outstanding = self.outstanding.saturating_sub(1);
             }
@@ -143,7 +169,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 }
             }
         }
-        loss::restore(&mut self.slots, &mut self.send_paths.at_mut(u16::from(block.path)).inflight, undecided);
+        loss::restore(
+            &mut self.slots,
+            &mut self.send_paths.at_mut(u16::from(block.path)).inflight,
+            undecided,
+        );
         (delivered, lost)
     }
 
@@ -153,7 +183,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if lost.is_empty() {
             return 0;
         }
-        let evidence = Evidence { cumulative: block.cumulative, sack: &block.sack, newest_tsn: block.newest_tsn, tolerance: 0 };
+        let evidence = Evidence {
+            cumulative: block.cumulative,
+            sack: &block.sack,
+            newest_tsn: block.newest_tsn,
+            tolerance: 0,
+        };
         let (mut kept, mut delivered) = (List::EMPTY, 0);
         while let Some(index) = self.slots.pop(&mut lost) {
             if evidence.acknowledges(self.slots.at(index).psn) {
@@ -170,7 +205,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         delivered
     }
 
-    fn rtt_sample(&mut self, now: Instant, config: &EndpointConfig, number: u8, sample: u32, block: &AckBlock) {
+    fn rtt_sample(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        number: u8,
+        sample: u32,
+        block: &AckBlock,
+    ) {
         let sample = sample.saturating_sub(block.delay_ns()).max(1);
         let path = self.send_paths.at_mut(u16::from(number));
         path.rtt.sample(sample);
@@ -184,13 +226,23 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn network_changed(&mut self, config: &EndpointConfig) {
         self.controller.network(Network {
             min_rtt_ns: self.min_rtt_ns(),
-            link_mbps: config.plane_mbps.saturating_mul(u32::from(self.agreed.planes)),
+            link_mbps: config
+                .plane_mbps
+                .saturating_mul(u32::from(self.agreed.planes)),
             packet_bytes: self.wire_packet_bytes,
         });
     }
 
     /// Moves the windows by what one acknowledgment said.
-    fn adjust(&mut self, now: Instant, config: &EndpointConfig, number: u8, delivered: u32, lost: u32, marked: u32) {
+    fn adjust(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        number: u8,
+        delivered: u32,
+        lost: u32,
+        marked: u32,
+    ) {
         if now >= self.epoch_ends {
             self.end_epoch(now, config);
         }
@@ -200,9 +252,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.send_paths.at(u16::from(number));
         let slow = u64::from(path.latest_rtt_ns) * 2 > u64::from(self.min_rtt_ns()) * 3;
         // Where nothing is ever marked, delay stands in for marks.
-        let marked = if slow && marked == 0 && !self.marks_seen { delivered } else { marked };
+        let marked = if slow && marked == 0 && !self.marks_seen {
+            delivered
+        } else {
+            marked
+        };
         if delivered != 0 || marked != 0 {
-            self.controller.acknowledged(number, delivered.max(marked), marked, self.limited);
+            self.controller
+                .acknowledged(number, delivered.max(marked), marked, self.limited);
         }
         if lost != 0 {
             let marks_seen = self.epoch.marked != 0 || self.last_epoch.marked != 0;
@@ -216,7 +273,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.controller.collapsed();
             }
         }
-        self.pacer.set_rate(self.controller.pacing_mbps().unwrap_or(0), self.wire_packet_bytes);
+        self.pacer.set_rate(
+            self.controller.pacing_mbps().unwrap_or(0),
+            self.wire_packet_bytes,
+        );
     }
 
     fn end_epoch(&mut self, now: Instant, config: &EndpointConfig) {
@@ -322,7 +382,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 }
 
 fn ones(sack: &[u64; 4]) -> u32 {
-    if *sack == [0; 4] { 0 } else { sack.iter().map(|word| word.count_ones()).sum() }
+    if *sack == [0; 4] {
+        0
+    } else {
+        sack.iter().map(|word| word.count_ones()).sum()
+    }
 }
 
 fn highest_bit(sack: &[u64; 4]) -> u8 {
@@ -341,7 +405,11 @@ mod tests {
 
     #[test]
     fn heavy_loss_needs_a_share_and_a_number() {
-        let epoch = |acknowledged, lost| Epoch { acknowledged, lost, marked: 0 };
+        let epoch = |acknowledged, lost| Epoch {
+            acknowledged,
+            lost,
+            marked: 0,
+        };
         assert!(!epoch(0, 3).lost_more_than(30, 4));
         assert!(epoch(9, 4).lost_more_than(30, 4));
         assert!(!epoch(10, 4).lost_more_than(30, 4));

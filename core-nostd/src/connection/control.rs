@@ -5,7 +5,8 @@ use crate::path::inflight::NONE;
 use crate::time::{Duration, Instant};
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
 use crate::wire::{
-    ACK_SIZE, Accept, AckKind, Announce, Close, CloseAck, Demand, Fence, Flags, Hint, Init, Parameters, Planes, Probe, VERSION, encode_ack,
+    ACK_SIZE, Accept, AckKind, Announce, Close, CloseAck, Demand, Fence, Flags, Hint, Init,
+    Parameters, Planes, Probe, VERSION, encode_ack,
 };
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
@@ -41,26 +42,48 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if self.has_due(due::HINT) {
             self.clear_due(due::HINT);
-            let hint = Hint { path: 0, generation: 0, connection: self.peer_id, number: self.hint_number, rate_mbps: shared.hint_mbps };
+            let hint = Hint {
+                path: 0,
+                generation: 0,
+                connection: self.peer_id,
+                number: self.hint_number,
+                rate_mbps: shared.hint_mbps,
+            };
             let length = hint.encode(out).ok()?;
             return self.over_sound_path(Class::Control, length, None);
         }
         if self.has_due(due::ANNOUNCE) {
             self.clear_due(due::ANNOUNCE);
             let demand = Demand::from_bytes(self.queued_bytes);
-            let announce = Announce { path: 0, generation: 0, connection: self.peer_id, number: self.announce_number, demand };
+            let announce = Announce {
+                path: 0,
+                generation: 0,
+                connection: self.peer_id,
+                number: self.announce_number,
+                demand,
+            };
             let length = announce.encode(out).ok()?;
             return self.over_sound_path(Class::Control, length, None);
         }
         if self.has_due(due::CLOSE) {
             self.clear_due(due::CLOSE);
-            let close = Close { connection: self.peer_id, source: self.local_id, reason: self.close_code, mode: self.close_mode };
+            let close = Close {
+                connection: self.peer_id,
+                source: self.local_id,
+                reason: self.close_code,
+                mode: self.close_mode,
+            };
             let length = close.encode(out).ok()?;
             return self.over_sound_path(Class::Data, length, None);
         }
         if self.has_due(due::CLOSE_ACK) {
             self.clear_due(due::CLOSE_ACK);
-            let length = CloseAck { connection: self.peer_id, source: self.local_id }.encode(out).ok()?;
+            let length = CloseAck {
+                connection: self.peer_id,
+                source: self.local_id,
+            }
+            .encode(out)
+            .ok()?;
             return self.over_sound_path(Class::Data, length, None);
         }
         if self.has_due(due::PROBES) {
@@ -75,13 +98,22 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// What this side offers.
-    pub(crate) fn offer_parameters(config: &crate::config::EndpointConfig, paths: u8, service: u32) -> Option<Parameters> {
-        let mut list = [crate::wire::PlaneAddress::new(config.addresses[0], config.payload_bytes); crate::wire::MAX_PLANES];
+    pub(crate) fn offer_parameters(
+        config: &crate::config::EndpointConfig,
+        paths: u8,
+        service: u32,
+    ) -> Option<Parameters> {
+        let mut list = [crate::wire::PlaneAddress::new(config.addresses[0], config.payload_bytes);
+            crate::wire::MAX_PLANES];
         for (place, address) in list.iter_mut().zip(config.addresses) {
             *place = crate::wire::PlaneAddress::new(address, config.payload_bytes);
         }
         let planes = Planes::new(list.get(..usize::from(config.planes))?)?;
-        let capabilities = if config.omit_checksum { crate::wire::Capabilities::NO_CHECKSUM } else { crate::wire::Capabilities::NONE };
+        let capabilities = if config.omit_checksum {
+            crate::wire::Capabilities::NO_CHECKSUM
+        } else {
+            crate::wire::Capabilities::NONE
+        };
         Some(Parameters {
             paths: paths.min(PATHS as u8),
             window: 256,
@@ -95,7 +127,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         })
     }
 
-    fn send_init<const R: usize, const V: usize>(&mut self, shared: &Shared<'_, R, V>, out: &mut [u8]) -> Option<Transmit> {
+    fn send_init<const R: usize, const V: usize>(
+        &mut self,
+        shared: &Shared<'_, R, V>,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
         let parameters = Self::offer_parameters(shared.config, self.config.paths, self.service)?;
         let init = Init {
             attempt: u32::from(self.setup_attempts),
@@ -107,14 +143,29 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         let length = init.encode(out).ok()?;
         // Each try over the next plane and another source port.
-        let plane = self.setup_attempts % (self.peer.count().min(usize::from(shared.config.planes)).max(1) as u8);
+        let plane = self.setup_attempts
+            % (self
+                .peer
+                .count()
+                .min(usize::from(shared.config.planes))
+                .max(1) as u8);
         let entropy = self.fresh_entropy(shared.config, plane);
         self.sealed(plane, entropy, length)
     }
 
-    fn send_accept<const R: usize, const V: usize>(&mut self, shared: &Shared<'_, R, V>, out: &mut [u8]) -> Option<Transmit> {
+    fn send_accept<const R: usize, const V: usize>(
+        &mut self,
+        shared: &Shared<'_, R, V>,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
         let parameters = Self::offer_parameters(shared.config, PATHS as u8, self.service)?;
-        let accept = Accept { connection: self.peer_id, source: self.local_id, hint_mbps: shared.hint_mbps, version: VERSION, parameters };
+        let accept = Accept {
+            connection: self.peer_id,
+            source: self.local_id,
+            hint_mbps: shared.hint_mbps,
+            version: VERSION,
+            parameters,
+        };
         let length = accept.encode(out).ok()?;
         let plane = self.accept_plane;
         let entropy = self.fresh_entropy(shared.config, plane);
@@ -130,18 +181,30 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Sends what is in the buffer over a path that answers, other than `except`; over any path if none does.
-    fn over_sound_path(&mut self, class: Class, length: usize, except: Option<u8>) -> Option<Transmit> {
+    fn over_sound_path(
+        &mut self,
+        class: Class,
+        length: usize,
+        except: Option<u8>,
+    ) -> Option<Transmit> {
         let paths = self.agreed.paths.max(1);
         // Repeated control takes another path each time.
         self.control_path = (self.control_path + 1) % paths;
         let start = self.control_path;
-        let candidates = || (0..paths).map(|i| ((u16::from(start) + u16::from(i)) % u16::from(paths)) as u8).filter(|path| Some(*path) != except);
+        let candidates = || {
+            (0..paths)
+                .map(|i| ((u16::from(start) + u16::from(i)) % u16::from(paths)) as u8)
+                .filter(|path| Some(*path) != except)
+        };
         let path = candidates()
             .find(|path| {
                 let record = self.send_paths.at(u16::from(*path));
                 record.state == PathState::Active && record.probes == 0
             })
-            .or_else(|| candidates().find(|path| self.send_paths.at(u16::from(*path)).state != PathState::Unused))
+            .or_else(|| {
+                candidates()
+                    .find(|path| self.send_paths.at(u16::from(*path)).state != PathState::Unused)
+            })
             .unwrap_or(0);
         let record = self.send_paths.at(u16::from(path));
         self.transmit(record.plane, record.entropy, class, length)
@@ -152,10 +215,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if record.state != PathState::Fencing {
             return None;
         }
-        let fence = Fence { path, generation: record.generation, connection: self.peer_id, attempt: u32::from(record.backoff) };
+        let fence = Fence {
+            path,
+            generation: record.generation,
+            connection: self.peer_id,
+            attempt: u32::from(record.backoff),
+        };
         let length = fence.encode(out).ok()?;
         if record.retry_at <= now {
-            let pause = 2 * u64::from(self.min_rtt_ns()).max(self.config.min_probe_timeout.as_nanos() / 2);
+            let pause =
+                2 * u64::from(self.min_rtt_ns()).max(self.config.min_probe_timeout.as_nanos() / 2);
             let pause = pause << record.backoff.min(12);
             let path = self.send_paths.at_mut(u16::from(path));
             path.backoff = path.backoff.saturating_add(1);
@@ -166,9 +235,24 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.over_sound_path(Class::Control, length, Some(path))
     }
 
-    fn send_fence_ack(&mut self, now: Instant, path: u8, hint_mbps: u32, out: &mut [u8]) -> Option<Transmit> {
-        let block = self.receive_paths.at(u16::from(path)).block(now, path, hint_mbps);
-        encode_ack(AckKind::FenceAck, Flags::NONE, self.peer_id, &block, out.first_chunk_mut::<ACK_SIZE>()?);
+    fn send_fence_ack(
+        &mut self,
+        now: Instant,
+        path: u8,
+        hint_mbps: u32,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
+        let block = self
+            .receive_paths
+            .at(u16::from(path))
+            .block(now, path, hint_mbps);
+        encode_ack(
+            AckKind::FenceAck,
+            Flags::NONE,
+            self.peer_id,
+            &block,
+            out.first_chunk_mut::<ACK_SIZE>()?,
+        );
         self.over_sound_path(Class::Control, ACK_SIZE, Some(path))
     }
 
@@ -184,7 +268,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.probe_tsn = tsn;
         path.probe_sent_ns = now.as_nanos() as u32;
         let (plane, entropy, generation) = (path.plane, path.entropy, path.generation);
-        let length = Probe { path: number, generation, connection, attempt, tsn }.encode(out).ok()?;
+        let length = Probe {
+            path: number,
+            generation,
+            connection,
+            attempt,
+            tsn,
+        }
+        .encode(out)
+        .ok()?;
         self.statistics.probes_sent += 1;
         let at = self.probe_time(number);
         self.timers.advance(super::Timer::Probe, at);
@@ -219,7 +311,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// A FENCE of the peer: the generation ends here, and the peer is told what of it arrived.
     pub(crate) fn handle_fence(&mut self, fence: &Fence) -> Result<(), crate::stats::DropReason> {
         use crate::stats::DropReason;
-        let path = self.receive_paths.get_mut(u16::from(fence.path)).ok_or(DropReason::UnknownPath)?;
+        let path = self
+            .receive_paths
+            .get_mut(u16::from(fence.path))
+            .ok_or(DropReason::UnknownPath)?;
         if fence.path >= self.agreed.paths {
             return Err(DropReason::UnknownPath);
         }
@@ -239,7 +334,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// An ANNOUNCE of the peer: it wants to know its share.
-    pub(crate) fn handle_announce(&mut self, announce: &Announce, config: &crate::config::EndpointConfig) {
+    pub(crate) fn handle_announce(
+        &mut self,
+        announce: &Announce,
+        config: &crate::config::EndpointConfig,
+    ) {
         if config.hints {
             self.hint_number = announce.number;
             self.set_due(due::HINT);
@@ -247,13 +346,21 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A HINT of the peer: this side's share of its capacity.
-    pub(crate) fn handle_hint(&mut self, now: Instant, config: &crate::config::EndpointConfig, hint: &Hint) {
+    pub(crate) fn handle_hint(
+        &mut self,
+        now: Instant,
+        config: &crate::config::EndpointConfig,
+        hint: &Hint,
+    ) {
         use crate::rate::controller::Controller;
         if hint.rate_mbps == 0 || !config.hints || hint.number != self.announce_number {
             return;
         }
         self.controller.hinted(now, hint.rate_mbps);
-        self.pacer.set_rate(self.controller.pacing_mbps().unwrap_or(0), self.wire_packet_bytes);
+        self.pacer.set_rate(
+            self.controller.pacing_mbps().unwrap_or(0),
+            self.wire_packet_bytes,
+        );
         for path in self.usable.iter() {
             self.offer(path);
         }
@@ -265,7 +372,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.slots.used() != 0
             || self.response_first != NONE
             || self.waiting_messages != 0
-            || self.requests.indices().any(|index| self.requests.at(index).progress != crate::message::outgoing::Progress::Done)
+            || self.requests.indices().any(|index| {
+                self.requests.at(index).progress != crate::message::outgoing::Progress::Done
+            })
     }
 
     pub(super) fn is_closing(&self) -> bool {

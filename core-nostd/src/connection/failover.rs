@@ -70,7 +70,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         path.state = PathState::Suspect;
-        self.outstanding = self.outstanding.saturating_sub(u32::from(path.inflight.len()));
+        self.outstanding = self
+            .outstanding
+            .saturating_sub(u32::from(path.inflight.len()));
         self.lost_paths.remove(number);
         self.set_usable(number, false);
     }
@@ -82,14 +84,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let since = self.send_paths.at(u16::from(number)).moved_at;
         let clear_below = u64::from(self.min_rtt_ns()) * 2;
-        self.paths().filter(|sibling| *sibling != number).any(|sibling| {
-            let sibling = self.send_paths.at(u16::from(sibling));
-            sibling.state == PathState::Active
-                && sibling.probes == 0
-                && sibling.echoed_tsn != u32::MAX
-                && sibling.moved_at > since
-                && u64::from(sibling.latest_rtt_ns) < clear_below
-        }) && (self.last_epoch.marked == 0 || u32::from(self.last_epoch.marked) * 2 < u32::from(self.last_epoch.acknowledged))
+        self.paths()
+            .filter(|sibling| *sibling != number)
+            .any(|sibling| {
+                let sibling = self.send_paths.at(u16::from(sibling));
+                sibling.state == PathState::Active
+                    && sibling.probes == 0
+                    && sibling.echoed_tsn != u32::MAX
+                    && sibling.moved_at > since
+                    && u64::from(sibling.latest_rtt_ns) < clear_below
+            })
+            && (self.last_epoch.marked == 0
+                || u32::from(self.last_epoch.marked) * 2 < u32::from(self.last_epoch.acknowledged))
     }
 
     /// Begins to end a path's generation.
@@ -110,7 +116,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn plane_may_be_down(&mut self, plane: u8) {
         let alive = self.paths().any(|path| {
             let path = self.send_paths.at(u16::from(path));
-            path.plane == plane && matches!(path.state, PathState::Active | PathState::Draining | PathState::Suspect)
+            path.plane == plane
+                && matches!(
+                    path.state,
+                    PathState::Active | PathState::Draining | PathState::Suspect
+                )
         });
         if !alive {
             self.planes_down |= 1 << plane;
@@ -118,13 +128,23 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The receiver has frozen a generation and says what of it arrived: the rest goes over other paths, and the path opens anew.
-    pub(crate) fn handle_fence_ack(&mut self, now: Instant, config: &EndpointConfig, block: &AckBlock) -> Result<(), DropReason> {
+    pub(crate) fn handle_fence_ack(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        block: &AckBlock,
+    ) -> Result<(), DropReason> {
         self.check_block(block)?;
         let path = self.send_paths.at_mut(u16::from(block.path));
         if path.state != PathState::Fencing || path.generation != block.generation {
             return Err(DropReason::WrongGeneration);
         }
-        let evidence = Evidence { cumulative: block.cumulative, sack: &block.sack, newest_tsn: block.newest_tsn, tolerance: 0 };
+        let evidence = Evidence {
+            cumulative: block.cumulative,
+            sack: &block.sack,
+            newest_tsn: block.newest_tsn,
+            tolerance: 0,
+        };
         let mut inflight = core::mem::take(&mut path.inflight);
         let mut lost = core::mem::take(&mut path.lost);
         let (plane, failed) = (path.plane, path.entropy);
@@ -174,7 +194,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     // That source port did not answer either. Nothing is outstanding, so the path may move freely.
                     self.entropies.avoid(record.plane, record.entropy);
                     let entropy = self.fresh_entropy(config, record.plane);
-                    self.send_paths.at_mut(u16::from(number)).change_entropy(entropy);
+                    self.send_paths
+                        .at_mut(u16::from(number))
+                        .change_entropy(entropy);
                 }
                 self.probe_due.insert(number);
                 self.set_due(due::PROBES);
@@ -191,7 +213,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let timeout = 2 * u64::from(self.min_rtt_ns());
         let base = timeout.max(self.config.min_probe_timeout.as_nanos());
         let path = self.send_paths.at_mut(u16::from(number));
-        let pause = base.saturating_mul(1 << path.backoff.min(30)).min(LONGEST_BACKOFF.as_nanos());
+        let pause = base
+            .saturating_mul(1 << path.backoff.min(30))
+            .min(LONGEST_BACKOFF.as_nanos());
         path.backoff = path.backoff.saturating_add(1);
         Duration::from_nanos(pause)
     }
@@ -246,10 +270,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             path.epoch_good = 0;
             path.epoch_bad = 0;
-            let (other_good, other_bad) = (good.saturating_sub(own_good), bad.saturating_sub(own_bad));
+            let (other_good, other_bad) =
+                (good.saturating_sub(own_good), bad.saturating_sub(own_bad));
             let others = (other_good + other_bad).max(1);
             // Bad more than 4 x as often as the others, plus 2 %.
-            let worse = u64::from(own_bad) * u64::from(others) * 50 > (u64::from(other_bad) * 200 + u64::from(others)) * u64::from(own);
+            let worse = u64::from(own_bad) * u64::from(others) * 50
+                > (u64::from(other_bad) * 200 + u64::from(others)) * u64::from(own);
             path.worse = if worse { path.worse + 1 } else { 0 };
             if path.worse >= COMPARISONS_LOST {
                 path.worse = 0;

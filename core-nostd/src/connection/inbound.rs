@@ -7,7 +7,9 @@ use crate::message::outgoing::{OutMessage, Progress};
 use crate::path::receive::{Arrival, ReceivePath};
 use crate::stats::DropReason;
 use crate::time::Instant;
-use crate::wire::{AtomicRequest, Data, ErrorCode, ErrorReport, Flags, Header, Opcode, SendAddress};
+use crate::wire::{
+    AtomicRequest, Data, ErrorCode, ErrorReport, Flags, Header, Opcode, SendAddress,
+};
 use crate::work::Status;
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
@@ -40,10 +42,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             Arrival::BeyondWindow => return Err(DropReason::BeyondWindow),
         }
         match data.opcode {
-            Opcode::Write | Opcode::WriteImm => self.accept_write(shared, memory, header, data, payload)?,
-            Opcode::Send | Opcode::SendImm => self.accept_send(shared, memory, header, data, payload)?,
-            Opcode::ReadRequest | Opcode::AtomicRequest => self.accept_request(shared, memory, data, payload)?,
-            Opcode::ReadResponse | Opcode::AtomicResponse => self.accept_response(now, shared, memory, data, payload)?,
+            Opcode::Write | Opcode::WriteImm => {
+                self.accept_write(shared, memory, header, data, payload)?
+            }
+            Opcode::Send | Opcode::SendImm => {
+                self.accept_send(shared, memory, header, data, payload)?
+            }
+            Opcode::ReadRequest | Opcode::AtomicRequest => {
+                self.accept_request(shared, memory, data, payload)?
+            }
+            Opcode::ReadResponse | Opcode::AtomicResponse => {
+                self.accept_response(now, shared, memory, data, payload)?
+            }
             Opcode::Error => {
                 let report = ErrorReport::decode(payload)?;
                 self.accept_error(now, &report);
@@ -56,24 +66,37 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.accept(header.psn);
         let noted = path.note_transmission(now, header.tsn, header.psn, ce);
         path.unacknowledged += 1;
-        if noted.gap || noted.ce_changed || header.flags.contains(Flags::ACK_REQUEST) || path.unacknowledged >= shared.config.ack_packets {
+        if noted.gap
+            || noted.ce_changed
+            || header.flags.contains(Flags::ACK_REQUEST)
+            || path.unacknowledged >= shared.config.ack_packets
+        {
             self.ack_now.insert(header.path);
         } else {
             self.ack_later.insert(header.path);
-            self.timers.advance(Timer::Ack, now + shared.config.ack_delay);
+            self.timers
+                .advance(Timer::Ack, now + shared.config.ack_delay);
         }
         Ok(())
     }
 
     /// Checks that a path exists and that its generation is the current one, or opens the next one if a FENCE has ended the current.
     #[inline]
-    pub(super) fn current_generation(&mut self, number: u8, generation: u8) -> Result<(), DropReason> {
+    pub(super) fn current_generation(
+        &mut self,
+        number: u8,
+        generation: u8,
+    ) -> Result<(), DropReason> {
         if number >= self.agreed.paths {
             return Err(DropReason::UnknownPath);
         }
         let path = self.receive_paths.at_mut(u16::from(number));
         if generation == path.generation() {
-            return if path.is_frozen() { Err(DropReason::Frozen) } else { Ok(()) };
+            return if path.is_frozen() {
+                Err(DropReason::Frozen)
+            } else {
+                Ok(())
+            };
         }
         if path.is_frozen() && generation == path.generation().wrapping_add(1) {
             *path = ReceivePath::new(generation, path.reply);
@@ -88,7 +111,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if data.stream >= self.agreed.streams {
             return Err(DropReason::UnknownStream);
         }
-        let stream = self.streams.get(data.stream).ok_or(DropReason::UnknownStream)?;
+        let stream = self
+            .streams
+            .get(data.stream)
+            .ok_or(DropReason::UnknownStream)?;
         if stream.failed.is_some() {
             return Err(DropReason::Refused(ErrorCode::StreamError));
         }
@@ -112,7 +138,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let place = if data.length == 0 {
             None
         } else {
-            match shared.regions.check_remote(data.key, data.address, u64::from(data.length), Access::REMOTE_WRITE) {
+            match shared.regions.check_remote(
+                data.key,
+                data.address,
+                u64::from(data.length),
+                Access::REMOTE_WRITE,
+            ) {
                 Ok((region, offset)) => Some((region, offset + u64::from(data.offset))),
                 Err(fault) => return Err(self.refuse(data, code_of(fault), 0)),
             }
@@ -120,7 +151,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if turn && payload.len() == data.length as usize && data.opcode == Opcode::Write {
             // The only packet of the message whose turn it is: no record is needed.
             if let Some((region, offset)) = place {
-                memory.place(region, offset, payload).map_err(|_| self.refuse(data, ErrorCode::MemoryFault, 0))?;
+                memory
+                    .place(region, offset, payload)
+                    .map_err(|_| self.refuse(data, ErrorCode::MemoryFault, 0))?;
             }
             let stream = self.streams.at_mut(data.stream);
             stream.expected_msn = stream.expected_msn.wrapping_add(1);
@@ -175,7 +208,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let local = shared.receives.local(self.incoming.at(index).buffer);
         if !payload.is_empty() {
             let there = shared.regions.is_registered(local.region);
-            if !there || memory.place(local.region, local.offset + u64::from(data.offset), payload).is_err() {
+            if !there
+                || memory
+                    .place(local.region, local.offset + u64::from(data.offset), payload)
+                    .is_err()
+            {
                 return Err(self.refuse(data, ErrorCode::MemoryFault, attempt));
             }
         }
@@ -204,7 +241,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // Without a report nothing is refused: as if it had been lost.
             self.report(data, ErrorCode::ReceiverNotReady, attempt)?;
             self.statistics.rnr_sent += 1;
-            let refused = InMessage { msn: data.msn, stream: data.stream, attempt, opcode: data.opcode, progress: InProgress::Refused, ..InMessage::FREE };
+            let refused = InMessage {
+                msn: data.msn,
+                stream: data.stream,
+                attempt,
+                opcode: data.opcode,
+                progress: InProgress::Refused,
+                ..InMessage::FREE
+            };
             match known {
                 Some(index) => *self.incoming.at_mut(index) = refused,
                 None => {
@@ -215,7 +259,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         if data.length > shared.receives.local(buffer).length {
             // The record keeps the buffer until the stream's receives are flushed.
-            let kept = InMessage { msn: data.msn, stream: data.stream, attempt, buffer, opcode: data.opcode, progress: InProgress::Open, ..InMessage::FREE };
+            let kept = InMessage {
+                msn: data.msn,
+                stream: data.stream,
+                attempt,
+                buffer,
+                opcode: data.opcode,
+                progress: InProgress::Open,
+                ..InMessage::FREE
+            };
             match known {
                 Some(index) => *self.incoming.at_mut(index) = kept,
                 None => {
@@ -229,10 +281,21 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// The record of a message that a packet belongs to; a new one if there is none. The packet fits what is known of it.
     #[inline]
-    fn open_message(&mut self, header: &Header, data: &Data, payload: &[u8], attempt: u8, buffer: u16) -> Result<u16, DropReason> {
+    fn open_message(
+        &mut self,
+        header: &Header,
+        data: &Data,
+        payload: &[u8],
+        attempt: u8,
+        buffer: u16,
+    ) -> Result<u16, DropReason> {
         if let Some(index) = self.incoming.find(data.stream, data.msn) {
             let entry = self.incoming.at(index);
-            if entry.progress != InProgress::Open || entry.opcode != data.opcode || entry.length != data.length || payload.len() as u32 > entry.remaining {
+            if entry.progress != InProgress::Open
+                || entry.opcode != data.opcode
+                || entry.length != data.length
+                || payload.len() as u32 > entry.remaining
+            {
                 return Err(DropReason::InconsistentMessage);
             }
             return Ok(index);
@@ -287,12 +350,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Err(DropReason::InconsistentMessage);
         }
         let atomic = data.opcode == Opcode::AtomicRequest;
-        let right = if atomic { Access::REMOTE_ATOMIC } else { Access::REMOTE_READ };
+        let right = if atomic {
+            Access::REMOTE_ATOMIC
+        } else {
+            Access::REMOTE_READ
+        };
         if atomic && !data.address.is_multiple_of(8) {
             return Err(self.refuse(data, ErrorCode::InvalidRequest, 0));
         }
         if data.length != 0
-            && let Err(fault) = shared.regions.check_remote(data.key, data.address, u64::from(data.length), right)
+            && let Err(fault) =
+                shared
+                    .regions
+                    .check_remote(data.key, data.address, u64::from(data.length), right)
         {
             return Err(self.refuse(data, code_of(fault), 0));
         }
@@ -336,7 +406,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Err(DropReason::UnknownStream);
         }
         let index = (data.key & 0x3fff) as u16;
-        let Some(message) = self.requests.get(index).filter(|message| message.token == data.key && message.expects_response()) else {
+        let Some(message) = self
+            .requests
+            .get(index)
+            .filter(|message| message.token == data.key && message.expects_response())
+        else {
             // The request was flushed. Its response has nowhere to go, but its packets must be acknowledged.
             return Ok(());
         };
@@ -344,7 +418,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Ok(());
         }
         let atomic = data.opcode == Opcode::AtomicResponse;
-        if (message.opcode == Opcode::AtomicRequest) != atomic || data.length != message.length || payload.len() as u32 > message.awaited {
+        if (message.opcode == Opcode::AtomicRequest) != atomic
+            || data.length != message.length
+            || payload.len() as u32 > message.awaited
+        {
             return Err(DropReason::InconsistentMessage);
         }
         let place = LocalSlice {
@@ -355,15 +432,25 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let placed = if !shared.regions.is_registered(place.region) && !payload.is_empty() {
             false
         } else if atomic {
-            let old = payload.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-            memory.place(place.region, place.offset, &old.to_ne_bytes()).is_ok()
+            let old = payload
+                .first_chunk()
+                .map_or(0, |bytes| u64::from_be_bytes(*bytes));
+            memory
+                .place(place.region, place.offset, &old.to_ne_bytes())
+                .is_ok()
         } else {
             payload.is_empty() || memory.place(place.region, place.offset, payload).is_ok()
         };
         let (stream, msn) = (message.stream, message.msn);
         if !placed {
             self.requests.at_mut(index).status = Status::LocalAccess;
-            self.fail_stream(now, stream, Status::LocalAccess, false, Some((msn, ErrorCode::StreamError)));
+            self.fail_stream(
+                now,
+                stream,
+                Status::LocalAccess,
+                false,
+                Some((msn, ErrorCode::StreamError)),
+            );
             return Ok(());
         }
         let message = self.requests.at_mut(index);

@@ -33,14 +33,26 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn setup_timeout(&mut self, now: Instant) {
         match self.state {
             State::Connecting | State::Closing => {
-                let reference = if self.is_setting_up() { self.heard_at } else { self.answered_at.max(self.heard_at) };
+                let reference = if self.is_setting_up() {
+                    self.heard_at
+                } else {
+                    self.answered_at.max(self.heard_at)
+                };
                 if now.since(reference) >= self.config.failure_timeout {
-                    let reason = if self.is_setting_up() { CloseReason::Unreachable } else { CloseReason::LocalClose };
+                    let reason = if self.is_setting_up() {
+                        CloseReason::Unreachable
+                    } else {
+                        CloseReason::LocalClose
+                    };
                     self.end(reason, Status::ConnectionLost);
                     return;
                 }
                 self.setup_attempts = self.setup_attempts.saturating_add(1);
-                self.set_due(if self.is_setting_up() { due::INIT } else { due::CLOSE });
+                self.set_due(if self.is_setting_up() {
+                    due::INIT
+                } else {
+                    due::CLOSE
+                });
                 self.timers.set(Timer::Setup, now + self.setup_pause());
             }
             State::Lingering => self.state = State::Closed,
@@ -69,13 +81,30 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Both sides' parameters are known: messages may flow.
-    pub(crate) fn establish(&mut self, now: Instant, config: &EndpointConfig, peer_id: u32, parameters: &Parameters, hint_mbps: u32) -> bool {
-        let offered = if self.incoming_connection { PATHS as u8 } else { self.config.paths };
-        let Some(own) = Self::offer_parameters(config, offered, self.service) else { return false };
+    pub(crate) fn establish(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        peer_id: u32,
+        parameters: &Parameters,
+        hint_mbps: u32,
+    ) -> bool {
+        let offered = if self.incoming_connection {
+            PATHS as u8
+        } else {
+            self.config.paths
+        };
+        let Some(own) = Self::offer_parameters(config, offered, self.service) else {
+            return false;
+        };
         self.agreed = agree(&own, parameters);
         self.peer_id = peer_id;
         self.peer = parameters.planes;
-        self.trailer = if self.agreed.omit_checksum { Trailer::None } else { Trailer::Crc32c };
+        self.trailer = if self.agreed.omit_checksum {
+            Trailer::None
+        } else {
+            Trailer::Crc32c
+        };
         let datagram = usize::from(self.agreed.payload_bytes) + DATA_SIZE + self.trailer.size();
         debug_assert!(CRC_SIZE >= self.trailer.size());
         self.wire_packet_bytes = datagram as u32 + u32::from(config.overhead_bytes);
@@ -85,13 +114,21 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         for number in 0..paths {
             let plane = number % planes.max(1);
             let entropy = self.fresh_entropy(config, plane);
-            *self.send_paths.at_mut(u16::from(number)) = SendPath { plane, entropy, state: PathState::Draining, moved_at: now, ..SendPath::UNUSED };
+            *self.send_paths.at_mut(u16::from(number)) = SendPath {
+                plane,
+                entropy,
+                state: PathState::Draining,
+                moved_at: now,
+                ..SendPath::UNUSED
+            };
             *self.receive_paths.at_mut(u16::from(number)) = ReceivePath::new(0, entropy);
         }
         self.network_changed(config);
         for number in 0..paths {
             // The acceptor has seen the peer answer only at the address its INIT came from: what goes to the others is probed first.
-            if self.incoming_connection && self.send_paths.at(u16::from(number)).plane != self.accept_plane {
+            if self.incoming_connection
+                && self.send_paths.at(u16::from(number)).plane != self.accept_plane
+            {
                 self.send_paths.at_mut(u16::from(number)).state = PathState::Reopening;
                 self.schedule_reopening(now, number, Duration::ZERO);
             } else {
@@ -101,7 +138,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if hint_mbps != 0 && config.hints {
             self.controller.hinted(now, hint_mbps);
         }
-        self.pacer.set_rate(self.controller.pacing_mbps().unwrap_or(0), self.wire_packet_bytes);
+        self.pacer.set_rate(
+            self.controller.pacing_mbps().unwrap_or(0),
+            self.wire_packet_bytes,
+        );
         self.report_connected = true;
         self.timers.clear(Timer::Setup);
         self.watch(now);
@@ -116,7 +156,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// This side is the acceptor of an INIT that came in on a plane.
-    pub(crate) fn accept(&mut self, now: Instant, config: &EndpointConfig, peer_id: u32, parameters: &Parameters, plane: u8) -> bool {
+    pub(crate) fn accept(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        peer_id: u32,
+        parameters: &Parameters,
+        plane: u8,
+    ) -> bool {
         self.incoming_connection = true;
         self.accept_plane = plane;
         self.service = parameters.service;
@@ -168,7 +215,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     fn linger(&self) -> Duration {
         let round_trips = Duration::from_nanos(8 * u64::from(self.min_rtt_ns()));
-        if round_trips > LINGER { round_trips } else { LINGER }
+        if round_trips > LINGER {
+            round_trips
+        } else {
+            LINGER
+        }
     }
 
     /// While closing: when this side's work is done, the peer is told.
@@ -249,7 +300,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.report_connected = false;
         self.closed = Some(reason);
         self.planes_reported = self.planes_down;
-        for timer in [Timer::Ack, Timer::Pace, Timer::Probe, Timer::Retry, Timer::Setup, Timer::Idle, Timer::Paths] {
+        for timer in [
+            Timer::Ack,
+            Timer::Pace,
+            Timer::Probe,
+            Timer::Retry,
+            Timer::Setup,
+            Timer::Idle,
+            Timer::Paths,
+        ] {
             self.timers.clear(timer);
         }
         self.due &= due::CLOSE | due::CLOSE_ACK;
@@ -257,6 +316,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Whether nothing is left to be done or told: the record may be reused.
     pub(crate) fn is_over(&self) -> bool {
-        self.state == State::Closed && self.closed.is_none() && !self.has_events() && self.due & (due::CLOSE | due::CLOSE_ACK) == 0
+        self.state == State::Closed
+            && self.closed.is_none()
+            && !self.has_events()
+            && self.due & (due::CLOSE | due::CLOSE_ACK) == 0
     }
 }

@@ -106,7 +106,12 @@ impl Epoch {
 /// One connection with room for `PATHS` paths, `SLOTS` outstanding packets, `STREAMS` streams and `MESSAGES` open messages
 /// (requests, responses and incoming ones, each).
 #[derive(Debug)]
-pub struct Connection<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize> {
+pub struct Connection<
+    const PATHS: usize,
+    const SLOTS: usize,
+    const STREAMS: usize,
+    const MESSAGES: usize,
+> {
     // Identity.
     pub(crate) local_id: u32,
     pub(crate) peer_id: u32,
@@ -212,14 +217,25 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// A connection that is not agreed on yet.
-    pub(crate) fn new(now: Instant, local_id: u32, seed: u32, config: ConnectionConfig, endpoint: &EndpointConfig, peer: Planes) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        local_id: u32,
+        seed: u32,
+        config: ConnectionConfig,
+        endpoint: &EndpointConfig,
+        peer: Planes,
+    ) -> Self {
         const {
             assert!(PATHS >= 1 && PATHS <= 255, "1 to 255 paths");
             assert!(SLOTS >= 1 && SLOTS < 0xffff, "1 to 65534 slots");
             assert!(STREAMS >= 1 && STREAMS < 0xffff, "1 to 65534 streams");
             assert!(MESSAGES >= 1 && MESSAGES < 1 << 14, "1 to 16383 messages");
         }
-        let network = Network { min_rtt_ns: config.initial_rtt.as_nanos_u32(), link_mbps: endpoint.plane_mbps, packet_bytes: 4214 };
+        let network = Network {
+            min_rtt_ns: config.initial_rtt.as_nanos_u32(),
+            link_mbps: endpoint.plane_mbps,
+            packet_bytes: 4214,
+        };
         Self {
             local_id,
             peer_id: 0,
@@ -228,7 +244,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             service: config.service,
             config,
             peer,
-            agreed: Agreed { paths: 1, planes: 1, window: 1, streams: 1, open_messages: 1, open_responses: 1, payload_bytes: 256, omit_checksum: false },
+            agreed: Agreed {
+                paths: 1,
+                planes: 1,
+                window: 1,
+                streams: 1,
+                open_messages: 1,
+                open_responses: 1,
+                payload_bytes: 256,
+                omit_checksum: false,
+            },
             trailer: Trailer::Crc32c,
             cookie: None,
             send_paths: Table::filled(SendPath::UNUSED),
@@ -314,19 +339,30 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Whether messages may be sent.
     #[inline]
     pub(crate) const fn is_open(&self) -> bool {
-        matches!(self.state, State::Established | State::Closing | State::PeerClosing)
+        matches!(
+            self.state,
+            State::Established | State::Closing | State::PeerClosing
+        )
     }
 
     /// A message by the number that slots carry.
     #[inline]
     fn message(&self, number: u16) -> &OutMessage {
-        if number & RESPONSE_BIT == 0 { self.requests.at(number) } else { self.responses.at(number & !RESPONSE_BIT) }
+        if number & RESPONSE_BIT == 0 {
+            self.requests.at(number)
+        } else {
+            self.responses.at(number & !RESPONSE_BIT)
+        }
     }
 
     /// A message by the number that slots carry, to be changed.
     #[inline]
     fn message_mut(&mut self, number: u16) -> &mut OutMessage {
-        if number & RESPONSE_BIT == 0 { self.requests.at_mut(number) } else { self.responses.at_mut(number & !RESPONSE_BIT) }
+        if number & RESPONSE_BIT == 0 {
+            self.requests.at_mut(number)
+        } else {
+            self.responses.at_mut(number & !RESPONSE_BIT)
+        }
     }
 
     /// The least round-trip time, or what to assume before one was measured.
@@ -362,7 +398,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             all.bytes_sent += send.bytes;
             all.losses += u64::from(send.losses);
             all.ce_marks += u64::from(send.marks);
-            all.spurious_retransmissions += u64::from(send.old_duplicates) + u64::from(send.duplicates);
+            all.spurious_retransmissions +=
+                u64::from(send.old_duplicates) + u64::from(send.duplicates);
         }
         all.hint_mbps = self.controller.pacing_mbps().unwrap_or(0);
         all.window = self.controller.window();

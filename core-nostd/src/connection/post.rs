@@ -8,8 +8,8 @@ use crate::rate::controller::Controller;
 use crate::time::Instant;
 use crate::wire::{AtomicRequest, Opcode};
 use crate::work::{
-    Completion, CompletionKind, Event, INLINE_BYTES, MAX_MESSAGE_BYTES, Operation, PostError, ReceiveRequest, Source, Status,
-    WorkRequest,
+    Completion, CompletionKind, Event, INLINE_BYTES, MAX_MESSAGE_BYTES, Operation, PostError,
+    ReceiveRequest, Source, Status, WorkRequest,
 };
 
 /// A burst of more packets than this is announced.
@@ -19,7 +19,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// Takes a work request.
-    pub(crate) fn post<const R: usize>(&mut self, now: Instant, regions: &Regions<R>, stream: u16, work: &WorkRequest<'_>) -> Result<(), PostError> {
+    pub(crate) fn post<const R: usize>(
+        &mut self,
+        now: Instant,
+        regions: &Regions<R>,
+        stream: u16,
+        work: &WorkRequest<'_>,
+    ) -> Result<(), PostError> {
         if self.state != State::Established {
             return Err(PostError::NotEstablished);
         }
@@ -67,12 +73,17 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.queued_bytes += bytes;
         if idle {
             self.controller.burst(now);
-            self.pacer.set_rate(self.controller.pacing_mbps().unwrap_or(0), self.wire_packet_bytes);
+            self.pacer.set_rate(
+                self.controller.pacing_mbps().unwrap_or(0),
+                self.wire_packet_bytes,
+            );
             self.pacer.reset();
             for path in self.usable.iter() {
                 self.offer(path);
             }
-            if self.config.announce && self.queued_bytes > ANNOUNCED_PACKETS * u64::from(self.agreed.payload_bytes) {
+            if self.config.announce
+                && self.queued_bytes > ANNOUNCED_PACKETS * u64::from(self.agreed.payload_bytes)
+            {
                 self.announce();
             }
         }
@@ -85,8 +96,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The record of a work request, checked.
-    fn message_of<const R: usize>(regions: &Regions<R>, work: &WorkRequest<'_>) -> Result<OutMessage, PostError> {
-        let mut message = OutMessage { id: work.id, progress: Progress::Open, ..OutMessage::FREE };
+    fn message_of<const R: usize>(
+        regions: &Regions<R>,
+        work: &WorkRequest<'_>,
+    ) -> Result<OutMessage, PostError> {
+        let mut message = OutMessage {
+            id: work.id,
+            progress: Progress::Open,
+            ..OutMessage::FREE
+        };
         if work.flags.signaled {
             message.flags |= OutMessage::SIGNALED;
         }
@@ -94,15 +112,27 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             message.flags |= OutMessage::FENCE;
         }
         match work.operation {
-            Operation::Write { local, remote, immediate } => {
-                message.opcode = if immediate.is_some() { Opcode::WriteImm } else { Opcode::Write };
+            Operation::Write {
+                local,
+                remote,
+                immediate,
+            } => {
+                message.opcode = if immediate.is_some() {
+                    Opcode::WriteImm
+                } else {
+                    Opcode::Write
+                };
                 message.address = remote.address;
                 message.key = remote.key;
                 message.immediate = immediate.unwrap_or(0);
                 message.set_source(regions, local)?;
             }
             Operation::Send { local, immediate } => {
-                message.opcode = if immediate.is_some() { Opcode::SendImm } else { Opcode::Send };
+                message.opcode = if immediate.is_some() {
+                    Opcode::SendImm
+                } else {
+                    Opcode::Send
+                };
                 message.immediate = immediate.unwrap_or(0);
                 message.set_source(regions, local)?;
             }
@@ -114,10 +144,27 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 message.awaited = message.length;
             }
             Operation::FetchAdd { local, remote, add } => {
-                message.set_atomic(regions, local, remote.address, remote.key, AtomicRequest::FetchAdd { add })?;
+                message.set_atomic(
+                    regions,
+                    local,
+                    remote.address,
+                    remote.key,
+                    AtomicRequest::FetchAdd { add },
+                )?;
             }
-            Operation::CompareSwap { local, remote, compare, swap } => {
-                message.set_atomic(regions, local, remote.address, remote.key, AtomicRequest::CompareSwap { compare, swap })?;
+            Operation::CompareSwap {
+                local,
+                remote,
+                compare,
+                swap,
+            } => {
+                message.set_atomic(
+                    regions,
+                    local,
+                    remote.address,
+                    remote.key,
+                    AtomicRequest::CompareSwap { compare, swap },
+                )?;
                 message.flags |= OutMessage::COMPARE_SWAP;
             }
         }
@@ -134,7 +181,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         stream: u16,
         request: &ReceiveRequest,
     ) -> Result<(), PostError> {
-        if !matches!(self.state, State::Established | State::Closing | State::PeerClosing) {
+        if !matches!(
+            self.state,
+            State::Established | State::Closing | State::PeerClosing
+        ) {
             return Err(PostError::NotEstablished);
         }
         if stream >= self.agreed.streams || usize::from(stream) >= STREAMS {
@@ -159,7 +209,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if usize::from(queue) >= crate::message::receives::SHARED_QUEUES {
             return Err(PostError::WrongQueue);
         }
-        let record = self.streams.get_mut(stream).ok_or(PostError::UnknownStream)?;
+        let record = self
+            .streams
+            .get_mut(stream)
+            .ok_or(PostError::UnknownStream)?;
         if record.completed_rsn != 0 || !record.receives.is_empty() {
             return Err(PostError::WrongQueue);
         }
@@ -188,11 +241,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The next thing that happened. `Closed` is the last.
-    pub(crate) fn poll_event<const V: usize>(&mut self, receives: &mut Receives<V>) -> Option<Event> {
+    pub(crate) fn poll_event<const V: usize>(
+        &mut self,
+        receives: &mut Receives<V>,
+    ) -> Option<Event> {
         let connection = self.handle();
         if self.report_connected {
             self.report_connected = false;
-            return Some(Event::Connected { connection, incoming: self.incoming_connection, service: self.service });
+            return Some(Event::Connected {
+                connection,
+                incoming: self.incoming_connection,
+                service: self.service,
+            });
         }
         if self.completed_first != NONE {
             let index = self.completed_first;
@@ -221,7 +281,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             for stream in 0..STREAMS as u16 {
                 let record = self.streams.at_mut(stream);
                 if let (Some(by_peer), Some(status)) = (record.report.take(), record.failed) {
-                    return Some(Event::StreamFailed { connection, stream, status, by_peer });
+                    return Some(Event::StreamFailed {
+                        connection,
+                        stream,
+                        status,
+                        by_peer,
+                    });
                 }
             }
             self.report_streams = false;
@@ -246,11 +311,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 }
 
 impl OutMessage {
-    fn set_source<const R: usize>(&mut self, regions: &Regions<R>, source: Source<'_>) -> Result<(), PostError> {
+    fn set_source<const R: usize>(
+        &mut self,
+        regions: &Regions<R>,
+        source: Source<'_>,
+    ) -> Result<(), PostError> {
         match source {
             Source::Region(slice) => self.set_local(regions, slice, Access::LOCAL_READ),
             Source::Inline(bytes) => {
-                let place = self.inline.get_mut(..bytes.len()).ok_or(PostError::BadLength)?;
+                let place = self
+                    .inline
+                    .get_mut(..bytes.len())
+                    .ok_or(PostError::BadLength)?;
                 place.copy_from_slice(bytes);
                 self.length = bytes.len() as u32;
                 self.flags |= Self::INLINE;
@@ -259,17 +331,28 @@ impl OutMessage {
         }
     }
 
-    fn set_target<const R: usize>(&mut self, regions: &Regions<R>, slice: LocalSlice) -> Result<(), PostError> {
+    fn set_target<const R: usize>(
+        &mut self,
+        regions: &Regions<R>,
+        slice: LocalSlice,
+    ) -> Result<(), PostError> {
         self.set_local(regions, slice, Access::LOCAL_WRITE)
     }
 
-    fn set_local<const R: usize>(&mut self, regions: &Regions<R>, slice: LocalSlice, right: Access) -> Result<(), PostError> {
+    fn set_local<const R: usize>(
+        &mut self,
+        regions: &Regions<R>,
+        slice: LocalSlice,
+        right: Access,
+    ) -> Result<(), PostError> {
         if slice.length > MAX_MESSAGE_BYTES {
             return Err(PostError::BadLength);
         }
         // A message without bytes needs no region.
         if slice.length != 0 {
-            regions.check_local(slice, right).map_err(PostError::Local)?;
+            regions
+                .check_local(slice, right)
+                .map_err(PostError::Local)?;
         }
         self.region = slice.region.0;
         self.local_offset = slice.offset;
@@ -310,7 +393,9 @@ const fn kind_of(message: &OutMessage) -> CompletionKind {
     match message.opcode {
         Opcode::Send | Opcode::SendImm => CompletionKind::Send,
         Opcode::ReadRequest => CompletionKind::Read,
-        Opcode::AtomicRequest if message.has(OutMessage::COMPARE_SWAP) => CompletionKind::CompareSwap,
+        Opcode::AtomicRequest if message.has(OutMessage::COMPARE_SWAP) => {
+            CompletionKind::CompareSwap
+        }
         Opcode::AtomicRequest => CompletionKind::FetchAdd,
         _ => CompletionKind::Write,
     }

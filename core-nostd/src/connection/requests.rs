@@ -18,10 +18,17 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// Completes and executes the messages of a stream whose turn it is, as far as they are here.
-    pub(super) fn advance<M: Memory, const R: usize, const V: usize>(&mut self, shared: &mut Shared<'_, R, V>, memory: &mut M, stream: u16) {
+    pub(super) fn advance<M: Memory, const R: usize, const V: usize>(
+        &mut self,
+        shared: &mut Shared<'_, R, V>,
+        memory: &mut M,
+        stream: u16,
+    ) {
         loop {
             let expected = self.streams.at(stream).expected_msn;
-            let Some(index) = self.incoming.find(stream, expected) else { return };
+            let Some(index) = self.incoming.find(stream, expected) else {
+                return;
+            };
             let entry = *self.incoming.at(index);
             if entry.progress != InProgress::Ready {
                 return;
@@ -56,12 +63,20 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Reports a receive in its buffer. False if there is none.
-    fn complete_receive<const V: usize>(&mut self, receives: &mut Receives<V>, entry: &InMessage) -> bool {
+    fn complete_receive<const V: usize>(
+        &mut self,
+        receives: &mut Receives<V>,
+        entry: &InMessage,
+    ) -> bool {
         let write = entry.opcode == Opcode::WriteImm;
         let outcome = Outcome {
             connection: self.handle(),
             stream: entry.stream,
-            kind: if write { CompletionKind::ReceiveWriteImmediate } else { CompletionKind::Receive },
+            kind: if write {
+                CompletionKind::ReceiveWriteImmediate
+            } else {
+                CompletionKind::Receive
+            },
             status: Status::Success,
             length: entry.length,
             immediate: entry.opcode.has_immediate().then_some(entry.immediate),
@@ -85,9 +100,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Buffers were posted: completions that waited for them are reported, in order.
-    pub(super) fn complete_awaiting<const V: usize>(&mut self, receives: &mut Receives<V>, stream: u16) {
+    pub(super) fn complete_awaiting<const V: usize>(
+        &mut self,
+        receives: &mut Receives<V>,
+        stream: u16,
+    ) {
         while self.streams.at(stream).awaiting != 0
-            && let Some(index) = self.incoming.first_awaiting(stream, self.streams.at(stream).expected_msn)
+            && let Some(index) = self
+                .incoming
+                .first_awaiting(stream, self.streams.at(stream).expected_msn)
         {
             let entry = *self.incoming.at(index);
             if !self.complete_receive(receives, &entry) {
@@ -99,7 +120,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The same for every stream that uses a shared queue.
-    pub(crate) fn shared_queue_filled<const V: usize>(&mut self, receives: &mut Receives<V>, queue: u8) {
+    pub(crate) fn shared_queue_filled<const V: usize>(
+        &mut self,
+        receives: &mut Receives<V>,
+        queue: u8,
+    ) {
         for stream in 0..STREAMS as u16 {
             if self.streams.at(stream).shared == Some(queue) {
                 self.complete_awaiting(receives, stream);
@@ -108,10 +133,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Carries out a READ or atomic. There is room for its response.
-    fn execute<M: Memory, const R: usize, const V: usize>(&mut self, shared: &Shared<'_, R, V>, memory: &mut M, entry: &InMessage) {
+    fn execute<M: Memory, const R: usize, const V: usize>(
+        &mut self,
+        shared: &Shared<'_, R, V>,
+        memory: &mut M,
+        entry: &InMessage,
+    ) {
         let atomic = entry.opcode == Opcode::AtomicRequest;
         let mut response = OutMessage {
-            opcode: if atomic { Opcode::AtomicResponse } else { Opcode::ReadResponse },
+            opcode: if atomic {
+                Opcode::AtomicResponse
+            } else {
+                Opcode::ReadResponse
+            },
             address: entry.address,
             key: entry.key,
             token: entry.immediate,
@@ -125,9 +159,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // Nothing is asked for: the acknowledged request says it all.
             return;
         }
-        let right = if atomic { Access::REMOTE_ATOMIC } else { Access::REMOTE_READ };
+        let right = if atomic {
+            Access::REMOTE_ATOMIC
+        } else {
+            Access::REMOTE_READ
+        };
         // The region may have been invalidated while the request waited for its turn.
-        let checked = shared.regions.check_remote(entry.key, entry.address, u64::from(entry.length), right);
+        let checked =
+            shared
+                .regions
+                .check_remote(entry.key, entry.address, u64::from(entry.length), right);
         let outcome = checked.map_err(code_of).and_then(|(region, offset)| {
             response.region = region.0;
             response.local_offset = offset;
@@ -135,11 +176,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 return Ok(());
             }
             let change = if entry.compare_swap {
-                AtomicChange::CompareSwap { compare: entry.operand, swap: entry.swap }
+                AtomicChange::CompareSwap {
+                    compare: entry.operand,
+                    swap: entry.swap,
+                }
             } else {
                 AtomicChange::FetchAdd { add: entry.operand }
             };
-            let old = memory.modify(region, offset, change).map_err(|_| ErrorCode::MemoryFault)?;
+            let old = memory
+                .modify(region, offset, change)
+                .map_err(|_| ErrorCode::MemoryFault)?;
             if let Some(place) = response.inline.first_chunk_mut() {
                 *place = old.to_be_bytes();
             }
@@ -147,7 +193,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             Ok(())
         });
         if let Err(code) = outcome {
-            response.make_error(&ErrorReport { code, attempt: 0, stream: entry.stream, msn: entry.msn, token: entry.immediate });
+            response.make_error(&ErrorReport {
+                code,
+                attempt: 0,
+                stream: entry.stream,
+                msn: entry.msn,
+                token: entry.immediate,
+            });
         }
         if let Some(index) = self.responses.insert(response) {
             self.queue_response(index);
@@ -155,7 +207,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Room for responses has appeared: requests that waited for it go on.
-    pub(crate) fn resume<M: Memory, const R: usize, const V: usize>(&mut self, shared: &mut Shared<'_, R, V>, memory: &mut M) {
+    pub(crate) fn resume<M: Memory, const R: usize, const V: usize>(
+        &mut self,
+        shared: &mut Shared<'_, R, V>,
+        memory: &mut M,
+    ) {
         if !self.streams_stalled || self.responses.is_full() {
             return;
         }
@@ -164,7 +220,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if let Some((msn, code)) = self.streams.at(stream).tell {
                 self.tell(stream, msn, code);
             }
-            if core::mem::take(&mut self.streams.at_mut(stream).stalled) && self.streams.at(stream).failed.is_none() {
+            if core::mem::take(&mut self.streams.at_mut(stream).stalled)
+                && self.streams.at(stream).failed.is_none()
+            {
                 self.advance(shared, memory, stream);
             }
         }
@@ -181,14 +239,28 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Queues an error report about a message, if there is room for one.
-    pub(super) fn report(&mut self, data: &Data, code: ErrorCode, attempt: u8) -> Result<(), DropReason> {
+    pub(super) fn report(
+        &mut self,
+        data: &Data,
+        code: ErrorCode,
+        attempt: u8,
+    ) -> Result<(), DropReason> {
         let request = matches!(data.opcode, Opcode::ReadRequest | Opcode::AtomicRequest);
         let token = if request { data.immediate } else { 0 };
-        self.queue_report(&ErrorReport { code, attempt, stream: data.stream, msn: data.msn, token })
+        self.queue_report(&ErrorReport {
+            code,
+            attempt,
+            stream: data.stream,
+            msn: data.msn,
+            token,
+        })
     }
 
     fn queue_report(&mut self, report: &ErrorReport) -> Result<(), DropReason> {
-        let mut message = OutMessage { stream: RESPONSE_STREAM, ..OutMessage::FREE };
+        let mut message = OutMessage {
+            stream: RESPONSE_STREAM,
+            ..OutMessage::FREE
+        };
         message.make_error(report);
         let index = self.responses.insert(message).ok_or(DropReason::NoRoom)?;
         self.queue_response(index);
@@ -197,13 +269,30 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Tells the peer that a stream failed here, now or as soon as there is room for the report.
     fn tell(&mut self, stream: u16, msn: u32, code: ErrorCode) {
-        let told = self.queue_report(&ErrorReport { code, attempt: 0, stream, msn, token: 0 });
-        self.streams.at_mut(stream).tell = if told.is_ok() { None } else { Some((msn, code)) };
+        let told = self.queue_report(&ErrorReport {
+            code,
+            attempt: 0,
+            stream,
+            msn,
+            token: 0,
+        });
+        self.streams.at_mut(stream).tell = if told.is_ok() {
+            None
+        } else {
+            Some((msn, code))
+        };
         self.streams_stalled |= told.is_err();
     }
 
     /// Puts a stream in error: its open messages end, its packets are withdrawn, nothing else is touched.
-    pub(super) fn fail_stream(&mut self, now: Instant, stream: u16, status: Status, by_peer: bool, tell: Option<(u32, ErrorCode)>) {
+    pub(super) fn fail_stream(
+        &mut self,
+        now: Instant,
+        stream: u16,
+        status: Status,
+        by_peer: bool,
+        tell: Option<(u32, ErrorCode)>,
+    ) {
         let record = self.streams.at_mut(stream);
         if record.failed.is_some() {
             return;
@@ -225,7 +314,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         while index != NONE {
             let message = *self.requests.at(index);
             if message.progress != Progress::Done {
-                self.queued_bytes = self.queued_bytes.saturating_sub(u64::from(message.unsent_bytes()));
+                self.queued_bytes = self
+                    .queued_bytes
+                    .saturating_sub(u64::from(message.unsent_bytes()));
                 if message.outstanding != 0 {
                     self.withdraw_slots(index);
                 }
@@ -311,7 +402,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let (stream, msn) = (message.stream, message.msn);
         if message.attempts_left == 0 && limit != u8::MAX {
             message.status = Status::ReceiverNotReady;
-            self.fail_stream(now, stream, Status::ReceiverNotReady, false, Some((msn, ErrorCode::StreamError)));
+            self.fail_stream(
+                now,
+                stream,
+                Status::ReceiverNotReady,
+                false,
+                Some((msn, ErrorCode::StreamError)),
+            );
             return;
         }
         message.attempts_left = message.attempts_left.saturating_sub(1);
@@ -323,7 +420,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if self.streams.at(stream).unsent == index {
             self.advance_unsent(stream);
         }
-        self.timers.advance(Timer::Retry, now + self.config.rnr_delay);
+        self.timers
+            .advance(Timer::Retry, now + self.config.rnr_delay);
     }
 
     pub(super) fn has_reports_due(&self) -> bool {

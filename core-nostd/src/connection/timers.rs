@@ -57,7 +57,10 @@ impl Timers {
 
     #[inline]
     pub fn next(&self) -> Instant {
-        self.0.iter().fold(Instant::FAR_FUTURE, |least, at| if *at < least { *at } else { least })
+        self.0.iter().fold(
+            Instant::FAR_FUTURE,
+            |least, at| if *at < least { *at } else { least },
+        )
     }
 
     /// Whether it has fired; if so it is cleared.
@@ -114,7 +117,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let initial = self.config.initial_rtt.as_nanos_u32();
         let least = self.config.min_probe_timeout.as_nanos();
         let srtt = u64::from(path.rtt.smoothed_or(initial));
-        let timeout = if path.probes == 0 && self.burst_is_over() && self.lost_lately(path.moved_at) && path.rtt.is_known() {
+        let timeout = if path.probes == 0
+            && self.burst_is_over()
+            && self.lost_lately(path.moved_at)
+            && path.rtt.is_known()
+        {
             (srtt / 10).max(least)
         } else {
             let free = if self.last_epoch.marked == 0 { 2 } else { 1 };
@@ -129,7 +136,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     fn lost_lately(&self, now: Instant) -> bool {
-        self.loss_seen && now.since(self.last_loss).as_nanos() < LOSS_MEMORY * u64::from(self.min_rtt_ns())
+        self.loss_seen
+            && now.since(self.last_loss).as_nanos() < LOSS_MEMORY * u64::from(self.min_rtt_ns())
     }
 
     /// Probes the silent path that waits longest, if the limit of probes allows; sets the timer to the next.
@@ -138,7 +146,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let mut waiting: Option<(Instant, u8)> = None;
         for number in self.paths() {
             let path = self.send_paths.at(u16::from(number));
-            if path.inflight.is_empty() || !matches!(path.state, PathState::Active | PathState::Draining | PathState::Suspect) {
+            if path.inflight.is_empty()
+                || !matches!(
+                    path.state,
+                    PathState::Active | PathState::Draining | PathState::Suspect
+                )
+            {
                 continue;
             }
             let at = self.probe_time(number);
@@ -151,7 +164,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.suspect(number);
                 // Where packets are being lost anyway, two lost probes are no rarity.
                 let enough = if self.lost_lately(now) { 4 } else { 2 };
-                if self.send_paths.at(u16::from(number)).probes >= enough && self.may_fence(number) {
+                if self.send_paths.at(u16::from(number)).probes >= enough && self.may_fence(number)
+                {
                     self.fence(now, number);
                     continue;
                 }
@@ -178,7 +192,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// The first packet after a pause is outstanding: from now on the peer owes an answer.
     pub(super) fn something_outstanding(&mut self, now: Instant) {
         self.answered_at = self.answered_at.max(now);
-        self.timers.advance(Timer::Idle, now + self.config.failure_timeout);
+        self.timers
+            .advance(Timer::Idle, now + self.config.failure_timeout);
     }
 
     /// Whether the peer owes an answer.
@@ -240,7 +255,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Starts to watch over an established connection.
     pub(super) fn watch(&mut self, now: Instant) {
         let keep_alive = self.config.keep_alive;
-        let first = if keep_alive == Duration::ZERO { self.config.failure_timeout } else { keep_alive };
+        let first = if keep_alive == Duration::ZERO {
+            self.config.failure_timeout
+        } else {
+            keep_alive
+        };
         self.timers.set(Timer::Idle, now + first);
     }
 

@@ -96,7 +96,10 @@ impl<const MESSAGES: usize> InTable<MESSAGES> {
     /// None open.
     #[must_use]
     pub const fn new() -> Self {
-        Self { table: Table::filled(InMessage::FREE), used: 0 }
+        Self {
+            table: Table::filled(InMessage::FREE),
+            used: 0,
+        }
     }
 
     /// Records in use.
@@ -113,7 +116,11 @@ impl<const MESSAGES: usize> InTable<MESSAGES> {
 
     #[inline]
     const fn after(index: u16) -> u16 {
-        if index as usize + 1 >= MESSAGES { 0 } else { index + 1 }
+        if index as usize + 1 >= MESSAGES {
+            0
+        } else {
+            index + 1
+        }
     }
 
     /// The record of a message.
@@ -173,7 +180,11 @@ impl<const MESSAGES: usize> InTable<MESSAGES> {
     }
 
     const fn distance(from: u16, to: u16) -> usize {
-        if to >= from { (to - from) as usize } else { to as usize + MESSAGES - from as usize }
+        if to >= from {
+            (to - from) as usize
+        } else {
+            to as usize + MESSAGES - from as usize
+        }
     }
 
     /// A record.

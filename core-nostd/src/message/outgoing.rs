@@ -135,21 +135,29 @@ impl OutMessage {
     #[must_use]
     pub const fn has_unsent(&self) -> bool {
         matches!(self.progress, Progress::Open)
-            && (self.cursor < self.payload_length() || (self.payload_length() == 0 && !self.has(Self::EMPTY_SENT)))
+            && (self.cursor < self.payload_length()
+                || (self.payload_length() == 0 && !self.has(Self::EMPTY_SENT)))
     }
 
     /// Bytes of this message that count as demand.
     #[inline]
     #[must_use]
     pub const fn unsent_bytes(&self) -> u32 {
-        if self.has_unsent() { self.payload_length() - self.cursor } else { 0 }
+        if self.has_unsent() {
+            self.payload_length() - self.cursor
+        } else {
+            0
+        }
     }
 
     /// Whether every packet was acknowledged and every awaited byte placed.
     #[inline]
     #[must_use]
     pub const fn is_complete(&self) -> bool {
-        matches!(self.progress, Progress::Open) && self.outstanding == 0 && self.awaited == 0 && !self.has_unsent()
+        matches!(self.progress, Progress::Open)
+            && self.outstanding == 0
+            && self.awaited == 0
+            && !self.has_unsent()
     }
 
     /// Whether it awaits a response.
@@ -194,7 +202,11 @@ impl OutMessage {
         if self.has(Self::INLINE) {
             return None;
         }
-        Some(LocalSlice { region: crate::memory::RegionIndex(self.region), offset: self.local_offset.wrapping_add(offset as u64), length })
+        Some(LocalSlice {
+            region: crate::memory::RegionIndex(self.region),
+            offset: self.local_offset.wrapping_add(offset as u64),
+            length,
+        })
     }
 }
 
@@ -218,7 +230,12 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(MESSAGES < 1 << 14, "message numbers have 14 bits") };
-        Self { table: Table::filled(OutMessage::FREE), free: NONE, fresh: 0, used: 0 }
+        Self {
+            table: Table::filled(OutMessage::FREE),
+            free: NONE,
+            fresh: 0,
+            used: 0,
+        }
     }
 
     /// Records in use.
@@ -276,7 +293,9 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
     /// The message at an index that the peer named, if it is in use.
     #[must_use]
     pub fn get(&self, index: u16) -> Option<&OutMessage> {
-        self.table.get(index).filter(|message| message.progress != Progress::Free)
+        self.table
+            .get(index)
+            .filter(|message| message.progress != Progress::Free)
     }
 
     /// Indices of the records in use.
@@ -292,7 +311,10 @@ mod tests {
 
     #[test]
     fn a_message_without_bytes_is_one_packet() {
-        let mut message = OutMessage { progress: Progress::Open, ..OutMessage::FREE };
+        let mut message = OutMessage {
+            progress: Progress::Open,
+            ..OutMessage::FREE
+        };
         assert!(message.has_unsent() && !message.is_complete());
         message.flags |= OutMessage::EMPTY_SENT;
         message.outstanding = 1;
@@ -305,7 +327,14 @@ mod tests {
 
     #[test]
     fn a_read_is_complete_when_its_bytes_are_here() {
-        let mut message = OutMessage { progress: Progress::Open, opcode: Opcode::ReadRequest, length: 100, awaited: 100, flags: OutMessage::EMPTY_SENT, ..OutMessage::FREE };
+        let mut message = OutMessage {
+            progress: Progress::Open,
+            opcode: Opcode::ReadRequest,
+            length: 100,
+            awaited: 100,
+            flags: OutMessage::EMPTY_SENT,
+            ..OutMessage::FREE
+        };
         assert!(!message.is_complete());
         message.awaited = 0;
         assert!(message.is_complete());
@@ -314,7 +343,10 @@ mod tests {
     #[test]
     fn records_are_reused_and_bounded() {
         let mut table = OutTable::<2>::new();
-        let open = OutMessage { progress: Progress::Open, ..OutMessage::FREE };
+        let open = OutMessage {
+            progress: Progress::Open,
+            ..OutMessage::FREE
+        };
         let (a, b) = (table.insert(open).unwrap(), table.insert(open).unwrap());
         assert!(table.insert(open).is_none() && table.is_full());
         table.remove(a);

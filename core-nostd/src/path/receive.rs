@@ -123,7 +123,11 @@ impl ReceivePath {
         if distance == 0 {
             Arrival::New
         } else if distance < WINDOW {
-            if self.contains(psn) { Arrival::Duplicate } else { Arrival::New }
+            if self.contains(psn) {
+                Arrival::Duplicate
+            } else {
+                Arrival::New
+            }
         } else if distance >= 1 << 31 {
             Arrival::Duplicate
         } else {
@@ -176,7 +180,10 @@ impl ReceivePath {
             self.newest_psn = psn;
             self.newest_at = now;
         }
-        Noted { gap: step != 1, ce_changed }
+        Noted {
+            gap: step != 1,
+            ce_changed,
+        }
     }
 
     /// The acknowledgment of this path as of `now`.
@@ -267,16 +274,46 @@ mod tests {
     #[test]
     fn a_gap_in_transmissions_is_seen_once_and_an_overtaken_one_is_no_news() {
         let mut path = ReceivePath::new(0, 0);
-        assert_eq!(path.note_transmission(AT, 0, 0, false), Noted { gap: false, ce_changed: false });
-        assert_eq!(path.note_transmission(AT, 2, 2, true), Noted { gap: true, ce_changed: true });
-        assert_eq!(path.note_transmission(AT, 3, 3, true), Noted { gap: false, ce_changed: false });
+        assert_eq!(
+            path.note_transmission(AT, 0, 0, false),
+            Noted {
+                gap: false,
+                ce_changed: false
+            }
+        );
+        assert_eq!(
+            path.note_transmission(AT, 2, 2, true),
+            Noted {
+                gap: true,
+                ce_changed: true
+            }
+        );
+        assert_eq!(
+            path.note_transmission(AT, 3, 3, true),
+            Noted {
+                gap: false,
+                ce_changed: false
+            }
+        );
         assert!(path.note_transmission(AT, 1, 1, false).gap);
         let block = path.block(AT, 9, 0);
-        assert_eq!((block.newest_tsn, block.newest_psn, block.received, block.ce_count), (3, 3, 4, 2));
+        assert_eq!(
+            (
+                block.newest_tsn,
+                block.newest_psn,
+                block.received,
+                block.ce_count
+            ),
+            (3, 3, 4, 2)
+        );
     }
 
     #[test]
     fn the_record_fits_in_96_bytes() {
-        assert!(size_of::<ReceivePath>() <= 96, "{} bytes", size_of::<ReceivePath>());
+        assert!(
+            size_of::<ReceivePath>() <= 96,
+            "{} bytes",
+            size_of::<ReceivePath>()
+        );
     }
 }
