@@ -125,6 +125,8 @@ pub struct Endpoint<
     allocator: Allocator,
     schedule: Schedule,
     stateless: Table<Option<Stateless>, STATELESS>,
+    /// How many of them wait.
+    answers: u8,
     statistics: EndpointStatistics,
     index_mask: u32,
     entries: B,
@@ -192,6 +194,7 @@ where
             receives: Receives::new(),
             schedule: Schedule::new(),
             stateless: Table::filled(None),
+            answers: 0,
             statistics: EndpointStatistics::ZERO,
             index_mask: (count as u32).next_power_of_two() - 1,
             entries,
@@ -666,6 +669,7 @@ where
                 bytes,
                 length: length as u8,
             });
+            self.answers += 1;
         }
     }
 
@@ -688,7 +692,10 @@ where
         now: Instant,
         header: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        if let Some(answer) = self.stateless.iter_mut().find_map(Option::take) {
+        if self.answers != 0
+            && let Some(answer) = self.stateless.iter_mut().find_map(Option::take)
+        {
+            self.answers -= 1;
             return Some(stateless_transmit(&answer, header));
         }
         let mut hint_mbps = None;
