@@ -1,1 +1,18 @@
-//! metaroce-sim
+//! A deterministic packet-level network in which real MetaRoCE endpoints meet.
+//!
+//! From the bottom up: [`engine`] orders events, [`random`] gives seeded numbers, [`port`] queues, marks and
+//! drops, [`faults`] lose, damage, double and delay, [`network`] joins ports and switches, [`topology`] builds
+//! the usual networks and [`simulation`] puts hosts on them and lets time pass.
+
+#![forbid(unsafe_code)]
+
+pub mod engine;
+pub mod faults;
+pub mod inspect;
+pub mod network;
+pub mod packet;
+pub mod port;
+pub mod random;
+pub mod simulation;
+pub mod time;
+pub mod topology;

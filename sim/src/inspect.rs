@@ -1,0 +1,50 @@
+//! The little that the network looks at in a MetaRoCE datagram: its kind and path, for faults that hit one
+//! path and for counting. It reads two bytes and checks nothing.
+
+/// Kinds of datagrams, by the low nibble of the first byte.
+pub const KINDS: usize = 16;
+
+/// The kind of a datagram as on the wire (16 kinds fit).
+#[must_use]
+pub fn kind(bytes: &[u8]) -> usize {
+    bytes.first().map_or(0, |byte| usize::from(byte & 0x0f))
+}
+
+/// On the wire: DATA.
+pub const DATA: usize = 4;
+/// On the wire: ACK.
+pub const ACK: usize = 5;
+/// On the wire: PROBE.
+pub const PROBE: usize = 6;
+/// On the wire: FENCE.
+pub const FENCE: usize = 7;
+
+/// The flag of a retransmission in the second byte.
+pub const RETRANSMISSION: u8 = 2;
+
+/// Whether a datagram is data that was sent before.
+#[must_use]
+pub fn is_retransmission(bytes: &[u8]) -> bool {
+    kind(bytes) == DATA && bytes.get(1).is_some_and(|flags| flags & RETRANSMISSION != 0)
+}
+
+/// What a packet has to do with a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PathUse {
+    /// Nothing.
+    None,
+    /// It is data (or a probe) of this path.
+    Data(u8),
+    /// It acknowledges this path.
+    Acknowledgment(u8),
+}
+
+/// What a datagram has to do with which path.
+#[must_use]
+pub fn path_use(bytes: &[u8]) -> PathUse {
+    match (kind(bytes), bytes.get(2)) {
+        (DATA | PROBE, Some(&path)) => PathUse::Data(path),
+        (ACK, Some(&path)) => PathUse::Acknowledgment(path),
+        _ => PathUse::None,
+    }
+}
