@@ -1,6 +1,8 @@
 //! The little that the network looks at in a MetaRoCE datagram: its kind and path, for faults that hit one
 //! path and for counting. It reads two bytes and checks nothing.
 
+use metaroce_core::wire::{Flags, Kind};
+
 /// Kinds of datagrams, by the low nibble of the first byte.
 pub const KINDS: usize = 16;
 
@@ -11,16 +13,16 @@ pub fn kind(bytes: &[u8]) -> usize {
 }
 
 /// On the wire: DATA.
-pub const DATA: usize = 4;
+pub const DATA: usize = Kind::Data as usize;
 /// On the wire: ACK.
-pub const ACK: usize = 5;
+pub const ACK: usize = Kind::Ack as usize;
 /// On the wire: PROBE.
-pub const PROBE: usize = 6;
+pub const PROBE: usize = Kind::Probe as usize;
 /// On the wire: FENCE.
-pub const FENCE: usize = 7;
+pub const FENCE: usize = Kind::Fence as usize;
 
 /// The flag of a retransmission in the second byte.
-pub const RETRANSMISSION: u8 = 2;
+pub const RETRANSMISSION: u8 = Flags::RETRANSMISSION.0;
 
 /// Whether a datagram is data that was sent before.
 #[must_use]

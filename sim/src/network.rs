@@ -215,8 +215,7 @@ impl Network {
             Event::Link(port, up) => {
                 let dropped = self.ports[port as usize].set_up(up);
                 for id in dropped {
-                    let bytes = u64::from(self.packets.get(id).wire_bytes);
-                    self.ports[port as usize].forget(bytes);
+                    self.ports[port as usize].forget(self.packets.get(id));
                     self.packets.release(id);
                 }
                 Outcome::None
@@ -252,7 +251,7 @@ impl Network {
         };
         match verdict {
             Verdict::Lost(reason) => {
-                at.count(reason);
+                at.count(reason, self.packets.get(id));
                 self.packets.release(id);
             }
             Verdict::Through { extra, copy } => {

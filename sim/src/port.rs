@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::faults::{DROP_REASONS, Drop, Faults};
+use crate::inspect;
 use crate::packet::{Class, Ecn, HostId, Packet, PacketId};
 use crate::random::{Purpose, Stream};
 use crate::time::Time;
@@ -75,6 +76,8 @@ pub struct PortStatistics {
     pub copies: u64,
     /// Packets dropped, by reason.
     pub dropped: [u64; DROP_REASONS],
+    /// Data packets among the dropped.
+    pub dropped_data: u64,
     /// Packets marked.
     pub marked: u64,
     /// Packets damaged.
@@ -175,10 +178,10 @@ impl Port {
         self.statistics.offered += 1;
         self.statistics.offered_bytes += bytes;
         if !self.up {
-            return Err(self.count(Drop::LinkDown));
+            return Err(self.count(Drop::LinkDown, packet));
         }
         if self.backlog_bytes.saturating_add(bytes) > self.config.queue_bytes {
-            return Err(self.count(Drop::QueueFull));
+            return Err(self.count(Drop::QueueFull, packet));
         }
         if packet.ecn.is_capable() && self.marks() {
             packet.ecn = Ecn::Ce;
@@ -219,8 +222,9 @@ impl Port {
     }
 
     /// Counts a drop.
-    pub fn count(&mut self, reason: Drop) -> Drop {
+    pub fn count(&mut self, reason: Drop, packet: &Packet) -> Drop {
         self.statistics.dropped[reason as usize] += 1;
+        self.statistics.dropped_data += u64::from(inspect::kind(&packet.bytes) == inspect::DATA);
         reason
     }
 
@@ -236,9 +240,9 @@ impl Port {
     }
 
     /// Takes dropped bytes off the backlog.
-    pub(crate) fn forget(&mut self, bytes: u64) {
-        self.backlog_bytes -= bytes;
-        self.count(Drop::LinkDown);
+    pub(crate) fn forget(&mut self, packet: &Packet) {
+        self.backlog_bytes -= u64::from(packet.wire_bytes);
+        self.count(Drop::LinkDown, packet);
     }
 
     /// Whether what came is what left, was dropped or is still here.
