@@ -62,7 +62,7 @@ pub struct Blackhole {
 }
 
 /// The settings of all faults of one direction of a link.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultConfig {
     /// Independent loss.
     pub loss: Probability,
@@ -76,6 +76,22 @@ pub struct FaultConfig {
     pub reordering: Option<Reordering>,
     /// Packets swallowed.
     pub blackholes: Vec<Blackhole>,
+    /// From then on the link is sound (blackholes have times of their own).
+    pub until: Time,
+}
+
+impl Default for FaultConfig {
+    fn default() -> Self {
+        Self {
+            loss: Probability::ZERO,
+            burst: None,
+            corruption: Probability::ZERO,
+            duplication: Probability::ZERO,
+            reordering: None,
+            blackholes: Vec::new(),
+            until: Time::NEVER,
+        }
+    }
 }
 
 impl FaultConfig {
@@ -164,6 +180,9 @@ impl Faults {
     pub fn judge(&mut self, now: Time, packet: &mut Packet) -> Verdict {
         if !self.config.blackholes.is_empty() && self.swallowed(now, packet) {
             return Verdict::Lost(Drop::Blackhole);
+        }
+        if now >= self.config.until {
+            return Verdict::Through { extra: Time::ZERO, copy: None };
         }
         if !self.config.loss.is_zero() && self.loss.chance(self.config.loss) {
             return Verdict::Lost(Drop::Loss);

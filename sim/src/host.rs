@@ -25,6 +25,21 @@ pub enum Payload {
     Virtual,
 }
 
+/// Sets the addresses of a host.
+pub fn set_addresses(config: &mut EndpointConfig, id: HostId) {
+    for plane in 0..config.planes {
+        config.addresses[usize::from(plane)] = address(id, plane);
+    }
+}
+
+/// The secret of a host's endpoint in a run.
+#[must_use]
+pub fn secret(seed: u64, id: HostId) -> [u8; 32] {
+    let mut secret = [0; 32];
+    Stream::new(seed, Purpose::Secret, u64::from(id)).fill(&mut secret);
+    secret
+}
+
 /// What a host sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sent {
@@ -88,15 +103,16 @@ impl<T: Transport, M: SimMemory> Host<T, M> {
         memory: M,
         seed: u64,
     ) -> Self {
-        for plane in 0..config.planes {
-            config.addresses[usize::from(plane)] = address(id, plane);
-        }
-        let mut secret = [0; 32];
-        Stream::new(seed, Purpose::Secret, u64::from(id)).fill(&mut secret);
-        let endpoint = match T::create(config, default, secret, connections) {
+        set_addresses(&mut config, id);
+        let endpoint = match T::create(config, default, secret(seed, id), connections) {
             Ok(endpoint) => endpoint,
             Err(error) => panic!("endpoint configuration: {error}"),
         };
+        Self::with_endpoint(id, &config, endpoint, payload, memory)
+    }
+
+    /// A host of an endpoint that was made with this configuration.
+    pub fn with_endpoint(id: HostId, config: &EndpointConfig, endpoint: T, payload: Payload, memory: M) -> Self {
         Self {
             endpoint,
             memory,

@@ -50,3 +50,35 @@ pub fn path_use(bytes: &[u8]) -> PathUse {
         _ => PathUse::None,
     }
 }
+
+/// A line about a datagram, for traces.
+#[must_use]
+pub fn describe(bytes: &[u8]) -> String {
+    let word = |at: usize| {
+        bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes)
+    };
+    let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
+    let name = Kind::from_u8(byte(0) & 0x0f).map_or_else(|| String::from("?"), |kind| format!("{kind:?}"));
+    let mut text = format!(
+        "{name} path {} gen {} psn {} tsn {} to {:08x} flags {:x}",
+        byte(2),
+        byte(3),
+        word(8),
+        word(12),
+        word(4),
+        byte(1)
+    );
+    if kind(bytes) == DATA {
+        let stream = word(16) & 0xffff;
+        text += &format!(
+            " op {} stream {stream} msn {} length {} offset {}",
+            byte(16),
+            word(20),
+            word(24),
+            word(28)
+        );
+    } else if kind(bytes) == ACK {
+        text += &format!(" newest {} count {} sack {:08x}{:08x}", word(16), word(24), word(32), word(36));
+    }
+    text
+}

@@ -63,6 +63,8 @@ pub struct Network {
     trace: u64,
     hops: u64,
     unroutable: u64,
+    /// Print every packet that arrives or is dropped.
+    pub verbose: bool,
 }
 
 impl Network {
@@ -79,6 +81,7 @@ impl Network {
             trace: 0,
             hops: 0,
             unroutable: 0,
+            verbose: false,
         }
     }
 
@@ -187,7 +190,8 @@ impl Network {
     /// Puts a packet into the queue of a port.
     pub(crate) fn enqueue(&mut self, port: PortId, id: PacketId) {
         let at = &mut self.ports[port as usize];
-        if at.enqueue(id, self.packets.get_mut(id)).is_err() {
+        if let Err(reason) = at.enqueue(id, self.packets.get_mut(id)) {
+            self.note(port, id, Some(reason));
             self.packets.release(id);
             return;
         }
@@ -252,6 +256,7 @@ impl Network {
         match verdict {
             Verdict::Lost(reason) => {
                 at.count(reason, self.packets.get(id));
+                self.note(port, id, Some(reason));
                 self.packets.release(id);
             }
             Verdict::Through { extra, copy } => {
@@ -288,6 +293,8 @@ impl Network {
         let at = &mut self.ports[port as usize];
         at.statistics.delivered += 1;
         self.hops += 1;
+        self.note(port, id, None);
+        let at = &self.ports[port as usize];
         let packet = self.packets.get(id);
         self.trace = fold(self.trace, self.events.now().ps());
         self.trace = fold(self.trace, u64::from(port) << 32 | u64::from(packet.length));
@@ -306,6 +313,24 @@ impl Network {
                 }
                 Outcome::None
             }
+        }
+    }
+
+    fn note(&self, port: PortId, id: PacketId, dropped: Option<Drop>) {
+        if self.verbose {
+            let packet = self.packets.get(id);
+            let what = dropped.map_or_else(|| String::from("->"), |reason| format!("XX {reason:?}"));
+            let damaged = if packet.corrupted { " damaged" } else { "" };
+            eprintln!(
+                "{} port {port} {what} {}->{} via {} plane {} {:?}: {}{damaged}",
+                self.now(),
+                packet.source,
+                packet.destination,
+                packet.source_port,
+                packet.plane,
+                packet.ecn,
+                crate::inspect::describe(&packet.bytes)
+            );
         }
     }
 

@@ -49,13 +49,6 @@ pub struct ConnectionView {
 #[expect(missing_docs, reason = "documented at the core's Endpoint")]
 #[expect(clippy::missing_errors_doc, reason = "documented at the core's Endpoint")]
 pub trait Transport: Sized {
-    /// Paths that a connection can have.
-    const PATHS: u8;
-    /// Streams of a connection.
-    const STREAMS: u16;
-    /// Open messages of a connection.
-    const MESSAGES: usize;
-
     fn create(
         config: EndpointConfig,
         default: ConnectionConfig,
@@ -110,10 +103,6 @@ impl<
         Vec<ConnectionEntry<PATHS, SLOTS, STREAMS, MESSAGES>>,
     >
 {
-    const PATHS: u8 = PATHS as u8;
-    const STREAMS: u16 = STREAMS as u16;
-    const MESSAGES: usize = MESSAGES;
-
     fn create(
         config: EndpointConfig,
         default: ConnectionConfig,

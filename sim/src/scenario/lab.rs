@@ -117,7 +117,7 @@ impl Lab {
                 Host::new(
                     id,
                     config,
-                    ConnectionConfig { paths: LargeEndpoint::PATHS, ..ConnectionConfig::default() },
+                    ConnectionConfig { paths: 64, ..ConnectionConfig::default() },
                     settings.connections,
                     Payload::Virtual,
                     VirtualMemory::default(),
