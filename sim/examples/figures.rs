@@ -31,8 +31,14 @@ enum Figure {
 }
 
 impl Figure {
-    const EACH: [Self; 6] =
-        [Self::Single, Self::Loss, Self::Failure, Self::Incast, Self::Fairness, Self::Latency];
+    const EACH: [Self; 6] = [
+        Self::Single,
+        Self::Loss,
+        Self::Failure,
+        Self::Incast,
+        Self::Fairness,
+        Self::Latency,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -88,13 +94,19 @@ impl Args {
 
     /// Runs once per seed.
     fn each<R>(&self, mut run: impl FnMut(u64) -> Result<R, Failure>) -> Result<Vec<R>, String> {
-        self.seeds().map(|seed| run(seed).map_err(|error| format!("seed {seed}: {error}"))).collect()
+        self.seeds()
+            .map(|seed| run(seed).map_err(|error| format!("seed {seed}: {error}")))
+            .collect()
     }
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let figures = if args.figure == Figure::All { &Figure::EACH[..] } else { &[args.figure][..] };
+    let figures = if args.figure == Figure::All {
+        &Figure::EACH[..]
+    } else {
+        &[args.figure][..]
+    };
     let mut failed = false;
     for &figure in figures {
         let began = Instant::now();
@@ -108,7 +120,11 @@ fn main() -> ExitCode {
         };
         let (text, problems) = result;
         println!("{text}");
-        eprintln!("({}: {:.1} s)", figure.name(), began.elapsed().as_secs_f64());
+        eprintln!(
+            "({}: {:.1} s)",
+            figure.name(),
+            began.elapsed().as_secs_f64()
+        );
         for problem in &problems {
             failed = true;
             eprintln!("{}: {problem}", figure.name());
@@ -121,13 +137,22 @@ fn main() -> ExitCode {
             eprintln!("cannot write to {}: {error}", folder.display());
         }
     }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 fn write(folder: &PathBuf, figure: Figure, text: &str) -> std::io::Result<()> {
-    let given: Vec<String> =
-        std::env::args().skip(2).filter(|arg| !arg.starts_with("--write")).collect();
-    let mut command = format!("cargo run --release -p metaroce-sim --example figures -- {}", figure.name());
+    let given: Vec<String> = std::env::args()
+        .skip(2)
+        .filter(|arg| !arg.starts_with("--write"))
+        .collect();
+    let mut command = format!(
+        "cargo run --release -p metaroce-sim --example figures -- {}",
+        figure.name()
+    );
     for arg in given {
         let _ = write!(command, " {arg}");
     }
@@ -170,9 +195,13 @@ fn single_table(args: &Args) -> Output {
     let mut problems = Vec::new();
     for &paths in &args.paths {
         let runs = args.each(|seed| single::run(2_000_000, paths, seed));
-        add(&mut table, &mut problems, &[paths.to_string()], runs, |runs| {
-            vec![spread(runs, 2, |time| time.us_f64())]
-        });
+        add(
+            &mut table,
+            &mut problems,
+            &[paths.to_string()],
+            runs,
+            |runs| vec![spread(runs, 2, |time| time.us_f64())],
+        );
     }
     let text = format!(
         "One write of 2,000,000 bytes between two hosts of an idle star on an established, idle connection; time from\n\
@@ -184,8 +213,15 @@ fn single_table(args: &Args) -> Output {
 }
 
 fn loss_table(args: &Args) -> Output {
-    let mut kept =
-        Table::new(["loss, %", "paths", "goodput / bound", "retransmitted", "spurious", "duplicate bytes", "fences"]);
+    let mut kept = Table::new([
+        "loss, %",
+        "paths",
+        "goodput / bound",
+        "retransmitted",
+        "spurious",
+        "duplicate bytes",
+        "fences",
+    ]);
     let mut rest = Table::new([
         "loss, %",
         "paths",
@@ -201,10 +237,17 @@ fn loss_table(args: &Args) -> Output {
     for &percent in &args.loss {
         for &paths in &args.paths {
             let name = [percent.to_string(), paths.to_string()];
-            let runs = args
-                .each(|seed| loss::run(&LossConfig { loss: percent / 100.0, paths, bytes: args.bytes, seed }));
+            let runs = args.each(|seed| {
+                loss::run(&LossConfig {
+                    loss: percent / 100.0,
+                    paths,
+                    bytes: args.bytes,
+                    seed,
+                })
+            });
             if let Ok(runs) = &runs {
-                let of = |value: fn(&loss::LossResult) -> f64, decimals| spread(runs, decimals, value);
+                let of =
+                    |value: fn(&loss::LossResult) -> f64, decimals| spread(runs, decimals, value);
                 rest.row([
                     name[0].clone(),
                     name[1].clone(),
@@ -266,31 +309,50 @@ fn failure_table(args: &Args) -> Output {
         for &paths in &args.paths {
             let runs = args.each(|seed| {
                 let path = (seed % u64::from(paths)) as u8;
-                failure::run(&FailureConfig { what, paths, path, seed })
+                failure::run(&FailureConfig {
+                    what,
+                    paths,
+                    path,
+                    seed,
+                })
             });
             if args.curve
                 && let Ok(runs) = &runs
             {
-                let curve: Vec<String> =
-                    runs[0].curve_gbps.iter().take(60).map(|gbps| format!("{gbps:.0}")).collect();
-                let _ = writeln!(curves, "\n{name}, {paths} paths, Gbit/s per 2 us: {}", curve.join(" "));
+                let curve: Vec<String> = runs[0]
+                    .curve_gbps
+                    .iter()
+                    .take(60)
+                    .map(|gbps| format!("{gbps:.0}"))
+                    .collect();
+                let _ = writeln!(
+                    curves,
+                    "\n{name}, {paths} paths, Gbit/s per 2 us: {}",
+                    curve.join(" ")
+                );
             }
-            add(&mut table, &mut problems, &[name.to_string(), paths.to_string()], runs, |runs| {
-                let time = |value: Option<Time>| value.map_or(f64::INFINITY, Time::us_f64);
-                vec![
-                    spread(runs, 0, |run| time(run.recovery)),
-                    if what == What::Plane {
-                        spread(runs, 0, |run| time(run.recovery_after_return))
-                    } else {
-                        String::from("-")
-                    },
-                    spread(runs, 1, |run| run.before * 100.0),
-                    spread(runs, 0, |run| run.swallowed as f64),
-                    spread(runs, 0, |run| run.retransmissions as f64),
-                    spread(runs, 0, |run| run.fences as f64),
-                    spread(runs, 0, |run| run.duplicate_bytes as f64),
-                ]
-            });
+            add(
+                &mut table,
+                &mut problems,
+                &[name.to_string(), paths.to_string()],
+                runs,
+                |runs| {
+                    let time = |value: Option<Time>| value.map_or(f64::INFINITY, Time::us_f64);
+                    vec![
+                        spread(runs, 0, |run| time(run.recovery)),
+                        if what == What::Plane {
+                            spread(runs, 0, |run| time(run.recovery_after_return))
+                        } else {
+                            String::from("-")
+                        },
+                        spread(runs, 1, |run| run.before * 100.0),
+                        spread(runs, 0, |run| run.swallowed as f64),
+                        spread(runs, 0, |run| run.retransmissions as f64),
+                        spread(runs, 0, |run| run.fences as f64),
+                        spread(runs, 0, |run| run.duplicate_bytes as f64),
+                    ]
+                },
+            );
         }
     }
     let text = format!(
@@ -324,7 +386,14 @@ fn incast_table(args: &Args) -> Output {
         for &paths in &args.paths {
             for announce in [true, false] {
                 let runs = args.each(|seed| {
-                    incast::run(&IncastConfig { senders, bytes: 2_000_000, paths, announce, hints: true, seed })
+                    incast::run(&IncastConfig {
+                        senders,
+                        bytes: 2_000_000,
+                        paths,
+                        announce,
+                        hints: true,
+                        seed,
+                    })
                 });
                 let said = if announce { "yes" } else { "no" };
                 let name = [senders.to_string(), paths.to_string(), said.to_string()];
@@ -361,8 +430,10 @@ fn fairness_table(args: &Args) -> Output {
     let mut problems = Vec::new();
     for (paths, hints) in [([4, 32], true), ([8, 8], true), ([4, 32], false)] {
         let runs = args.each(|seed| fairness::run(paths, Time::from_ms(10), hints, seed));
-        let name =
-            [format!("{} and {}", paths[0], paths[1]), String::from(if hints { "yes" } else { "no" })];
+        let name = [
+            format!("{} and {}", paths[0], paths[1]),
+            String::from(if hints { "yes" } else { "no" }),
+        ];
         add(&mut table, &mut problems, &name, runs, |runs| {
             vec![
                 spread(runs, 2, |run| run.gbps[0]),
@@ -381,7 +452,16 @@ fn fairness_table(args: &Args) -> Output {
 }
 
 fn latency_table(args: &Args) -> Output {
-    let mut table = Table::new(["loss, %", "paths", "p50", "p99", "p99.9", "max", "lost packets", "probes"]);
+    let mut table = Table::new([
+        "loss, %",
+        "paths",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "lost packets",
+        "probes",
+    ]);
     let mut problems = Vec::new();
     for percent in [0.0, 1.0] {
         for &paths in &args.paths {

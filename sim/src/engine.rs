@@ -39,7 +39,12 @@ impl<E: Copy> EventQueue<E> {
     /// An empty queue at time zero.
     #[must_use]
     pub fn new() -> Self {
-        Self { heap: Vec::with_capacity(1024), sequence: 0, now: Time::ZERO, popped: 0 }
+        Self {
+            heap: Vec::with_capacity(1024),
+            sequence: 0,
+            now: Time::ZERO,
+            popped: 0,
+        }
     }
 
     /// The time of the event that came out last.
@@ -68,7 +73,11 @@ impl<E: Copy> EventQueue<E> {
 
     /// Puts an event in. A time in the past means now: time never runs back.
     pub fn push(&mut self, time: Time, event: E) {
-        let entry = Entry { time: time.max(self.now), sequence: self.sequence, event };
+        let entry = Entry {
+            time: time.max(self.now),
+            sequence: self.sequence,
+            event,
+        };
         self.sequence += 1;
         let mut hole = self.heap.len();
         self.heap.push(entry);
@@ -149,7 +158,9 @@ mod tests {
             queue.push(Time::from_ns(u64::from(i % 3)), i);
         }
         let order: Vec<(Time, u32)> = std::iter::from_fn(|| queue.pop()).collect();
-        let mut expected: Vec<(Time, u32)> = (0..100).map(|i| (Time::from_ns(u64::from(i % 3)), i)).collect();
+        let mut expected: Vec<(Time, u32)> = (0..100)
+            .map(|i| (Time::from_ns(u64::from(i % 3)), i))
+            .collect();
         expected.sort();
         assert_eq!(order, expected);
         assert_eq!(queue.processed(), 100);

@@ -98,13 +98,20 @@ impl FaultConfig {
     /// Only independent loss.
     #[must_use]
     pub fn loss(p: Probability) -> Self {
-        Self { loss: p, ..Self::default() }
+        Self {
+            loss: p,
+            ..Self::default()
+        }
     }
 
     /// Adds a blackhole.
     #[must_use]
     pub fn with_blackhole(mut self, selector: Selector, from: Time, until: Time) -> Self {
-        self.blackholes.push(Blackhole { selector, from, until });
+        self.blackholes.push(Blackhole {
+            selector,
+            from,
+            until,
+        });
         self
     }
 }
@@ -182,17 +189,28 @@ impl Faults {
             return Verdict::Lost(Drop::Blackhole);
         }
         if now >= self.config.until {
-            return Verdict::Through { extra: Time::ZERO, copy: None };
+            return Verdict::Through {
+                extra: Time::ZERO,
+                copy: None,
+            };
         }
         if !self.config.loss.is_zero() && self.loss.chance(self.config.loss) {
             return Verdict::Lost(Drop::Loss);
         }
         if let Some(burst) = self.config.burst {
-            let turn = if self.bad { burst.to_good } else { burst.to_bad };
+            let turn = if self.bad {
+                burst.to_good
+            } else {
+                burst.to_bad
+            };
             if self.burst.chance(turn) {
                 self.bad = !self.bad;
             }
-            if self.burst.chance(if self.bad { burst.loss_bad } else { burst.loss_good }) {
+            if self.burst.chance(if self.bad {
+                burst.loss_bad
+            } else {
+                burst.loss_good
+            }) {
                 return Verdict::Lost(Drop::Burst);
             }
         }
@@ -241,7 +259,9 @@ impl Faults {
         }
         match path_use(&packet.bytes) {
             PathUse::Data(path) => self.data_ports[usize::from(path)] = Some(packet.source_port),
-            PathUse::Acknowledgment(path) => self.ack_ports[usize::from(path)] = Some(packet.source_port),
+            PathUse::Acknowledgment(path) => {
+                self.ack_ports[usize::from(path)] = Some(packet.source_port)
+            }
             PathUse::None => {}
         }
         swallowed
@@ -251,7 +271,10 @@ impl Faults {
 /// Which of `of` equal routes a source port takes.
 #[must_use]
 pub fn bucket(source_port: u16, of: u16) -> u16 {
-    let hash = u64::from(source_port).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let hash = u64::from(source_port)
+        .wrapping_add(1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        >> 32;
     (hash % u64::from(of.max(1))) as u16
 }
 
@@ -260,12 +283,18 @@ mod tests {
     use super::*;
 
     fn packet(port: u16) -> Packet {
-        Packet { bytes: vec![0; 64], source_port: port, ..Packet::default() }
+        Packet {
+            bytes: vec![0; 64],
+            source_port: port,
+            ..Packet::default()
+        }
     }
 
     fn count(config: FaultConfig, n: u32, is: impl Fn(Verdict) -> bool) -> usize {
         let mut faults = Faults::new(config, 5, 0);
-        (0..n).filter(|_| is(faults.judge(Time::ZERO, &mut packet(1)))).count()
+        (0..n)
+            .filter(|_| is(faults.judge(Time::ZERO, &mut packet(1))))
+            .count()
     }
 
     #[test]
@@ -280,7 +309,14 @@ mod tests {
             loss_bad: Probability::new(0.5),
         };
         // Bad a share of 0.01 / 0.11 of the time, half of that is lost: 4.5 %.
-        let bursty = count(FaultConfig { burst: Some(burst), ..FaultConfig::default() }, 200_000, lost);
+        let bursty = count(
+            FaultConfig {
+                burst: Some(burst),
+                ..FaultConfig::default()
+            },
+            200_000,
+            lost,
+        );
         assert!((8_000..10_200).contains(&bursty), "{bursty}");
     }
 
@@ -289,7 +325,12 @@ mod tests {
         let losses = |config| {
             let mut faults = Faults::new(config, 9, 4);
             (0..2000)
-                .map(|_| matches!(faults.judge(Time::ZERO, &mut packet(1)), Verdict::Lost(Drop::Loss)))
+                .map(|_| {
+                    matches!(
+                        faults.judge(Time::ZERO, &mut packet(1)),
+                        Verdict::Lost(Drop::Loss)
+                    )
+                })
                 .collect::<Vec<_>>()
         };
         let alone = FaultConfig::loss(Probability::new(0.1));
@@ -309,11 +350,21 @@ mod tests {
             Time::from_us(2),
         );
         let mut faults = Faults::new(config, 1, 0);
-        let mut lost = |us, port| matches!(faults.judge(Time::from_us(us), &mut packet(port)), Verdict::Lost(_));
-        assert_eq!([lost(0, 7), lost(1, 7), lost(1, 8), lost(2, 7)], [false, true, false, false]);
-        let all = count(FaultConfig::default().with_blackhole(Selector::All, Time::ZERO, Time::NEVER), 10, |v| {
-            matches!(v, Verdict::Lost(Drop::Blackhole))
-        });
+        let mut lost = |us, port| {
+            matches!(
+                faults.judge(Time::from_us(us), &mut packet(port)),
+                Verdict::Lost(_)
+            )
+        };
+        assert_eq!(
+            [lost(0, 7), lost(1, 7), lost(1, 8), lost(2, 7)],
+            [false, true, false, false]
+        );
+        let all = count(
+            FaultConfig::default().with_blackhole(Selector::All, Time::ZERO, Time::NEVER),
+            10,
+            |v| matches!(v, Verdict::Lost(Drop::Blackhole)),
+        );
         assert_eq!(all, 10);
         let ports: Vec<u16> = (0..8000).filter(|&port| bucket(port, 8) == 3).collect();
         assert!((900..1100).contains(&ports.len()), "{}", ports.len());
@@ -321,7 +372,10 @@ mod tests {
 
     #[test]
     fn corruption_flips_bits_and_says_so() {
-        let config = FaultConfig { corruption: Probability::ONE, ..FaultConfig::default() };
+        let config = FaultConfig {
+            corruption: Probability::ONE,
+            ..FaultConfig::default()
+        };
         let mut faults = Faults::new(config, 1, 0);
         let damaged = (0..100)
             .filter(|_| {

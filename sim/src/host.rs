@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use metaroce_core::config::{ConnectionConfig, EndpointConfig};
-use metaroce_core::endpoint::{self, HeaderBuffer, ReceiveMeta, Transmit};
 use metaroce_core::time::Instant;
 use metaroce_core::work::Event;
 
@@ -13,7 +12,10 @@ use crate::packet::{Class, Ecn, HostId, Packet};
 use crate::random::{Purpose, Stream};
 use crate::simulation::Station;
 use crate::time::Time;
-use crate::transport::{FIRST_SOURCE_PORT, Transport, address, host_of};
+use crate::transport::{
+    self, DropReason, FIRST_SOURCE_PORT, HeaderBuffer, ReceiveMeta, Transmit, Transport, address,
+    host_of,
+};
 
 /// Whether payloads exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,14 +61,32 @@ pub struct Sent {
 }
 
 /// What a host did with the packets that came.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received {
     /// Packets.
     pub packets: u64,
     /// Dropped because damaged (virtual payloads only; else the endpoint finds out itself).
     pub damaged: u64,
-    /// Refused by the endpoint.
-    pub refused: u64,
+    /// Dropped by the endpoint, by [`DropReason::index`].
+    pub dropped: [u64; DropReason::COUNT],
+}
+
+impl Default for Received {
+    fn default() -> Self {
+        Self {
+            packets: 0,
+            damaged: 0,
+            dropped: [0; DropReason::COUNT],
+        }
+    }
+}
+
+impl Received {
+    /// How many packets the endpoint dropped for a reason.
+    #[must_use]
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.dropped[reason.index()]
+    }
 }
 
 /// An endpoint on the network.
@@ -79,6 +99,8 @@ pub struct Host<T, M> {
     pub sent: Sent,
     /// What came.
     pub received: Received,
+    /// Print every datagram that the endpoint drops.
+    pub verbose: bool,
     id: HostId,
     payload: Payload,
     overhead_bytes: u32,
@@ -112,12 +134,19 @@ impl<T: Transport, M: SimMemory> Host<T, M> {
     }
 
     /// A host of an endpoint that was made with this configuration.
-    pub fn with_endpoint(id: HostId, config: &EndpointConfig, endpoint: T, payload: Payload, memory: M) -> Self {
+    pub fn with_endpoint(
+        id: HostId,
+        config: &EndpointConfig,
+        endpoint: T,
+        payload: Payload,
+        memory: M,
+    ) -> Self {
         Self {
             endpoint,
             memory,
             sent: Sent::default(),
             received: Received::default(),
+            verbose: false,
             id,
             payload,
             overhead_bytes: u32::from(config.overhead_bytes),
@@ -179,31 +208,48 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
         let mut source = address(packet.source, packet.plane);
         source.set_port(packet.source_port);
         let ecn = match packet.ecn {
-            Ecn::NotEct => endpoint::Ecn::NotEct,
-            Ecn::Ect0 => endpoint::Ecn::Ect0,
-            Ecn::Ect1 => endpoint::Ecn::Ect1,
-            Ecn::Ce => endpoint::Ecn::Ce,
+            Ecn::NotEct => transport::Ecn::NotEct,
+            Ecn::Ect0 => transport::Ecn::Ect0,
+            Ecn::Ect1 => transport::Ecn::Ect1,
+            Ecn::Ce => transport::Ecn::Ce,
         };
         self.memory.set_now(now);
         let at = self.instant(now);
         let plane = packet.plane;
         let result = match self.payload {
             Payload::Real => {
-                let meta = ReceiveMeta { source, plane, ecn, checksum_verified: false };
-                self.endpoint.handle_datagram(at, &meta, &packet.bytes, &mut self.memory)
+                let meta = ReceiveMeta {
+                    source,
+                    plane,
+                    ecn,
+                    checksum_verified: false,
+                };
+                self.endpoint
+                    .handle_datagram(at, &meta, &packet.bytes, &mut self.memory)
             }
             Payload::Virtual if packet.corrupted => {
                 self.received.damaged += 1;
                 return;
             }
             Payload::Virtual => {
-                let meta = ReceiveMeta { source, plane, ecn, checksum_verified: true };
+                let meta = ReceiveMeta {
+                    source,
+                    plane,
+                    ecn,
+                    checksum_verified: true,
+                };
                 self.scratch[..packet.bytes.len()].copy_from_slice(&packet.bytes);
                 let bytes = &self.scratch[..packet.length as usize];
-                self.endpoint.handle_datagram(at, &meta, bytes, &mut self.memory)
+                self.endpoint
+                    .handle_datagram(at, &meta, bytes, &mut self.memory)
             }
         };
-        self.received.refused += u64::from(result.is_err());
+        if let Err(reason) = result {
+            self.received.dropped[reason.index()] += 1;
+            if self.verbose {
+                eprintln!("{now} host {}: dropped, {reason:?}", self.id);
+            }
+        }
         self.collect();
     }
 
@@ -213,14 +259,20 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
             Payload::Real => {
                 let room = self.scratch.len();
                 packet.bytes.resize(room, 0);
-                let transmit = self.endpoint.poll_datagram(at, &self.memory, &mut packet.bytes);
-                packet.bytes.truncate(transmit.as_ref().map_or(0, |transmit| transmit.length));
+                let transmit = self
+                    .endpoint
+                    .poll_datagram(at, &self.memory, &mut packet.bytes);
+                packet
+                    .bytes
+                    .truncate(transmit.as_ref().map_or(0, |transmit| transmit.length));
                 transmit
             }
             Payload::Virtual => {
                 let transmit = self.endpoint.poll_transmit(at, &mut self.header);
                 if let Some(transmit) = &transmit {
-                    packet.bytes.extend_from_slice(&self.header.as_slice()[..transmit.header_length]);
+                    packet
+                        .bytes
+                        .extend_from_slice(&self.header.as_slice()[..transmit.header_length]);
                 }
                 transmit
             }
@@ -235,14 +287,14 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
         packet.plane = transmit.plane;
         packet.source_port = FIRST_SOURCE_PORT + transmit.entropy;
         packet.class = match transmit.class {
-            endpoint::Class::Data => Class::Data,
-            endpoint::Class::Control => Class::Control,
+            transport::Class::Data => Class::Data,
+            transport::Class::Control => Class::Control,
         };
         packet.ecn = match transmit.ecn {
-            endpoint::Ecn::NotEct => Ecn::NotEct,
-            endpoint::Ecn::Ect0 => Ecn::Ect0,
-            endpoint::Ecn::Ect1 => Ecn::Ect1,
-            endpoint::Ecn::Ce => Ecn::Ce,
+            transport::Ecn::NotEct => Ecn::NotEct,
+            transport::Ecn::Ect0 => Ecn::Ect0,
+            transport::Ecn::Ect1 => Ecn::Ect1,
+            transport::Ecn::Ce => Ecn::Ce,
         };
         self.count_sent(now, &packet.bytes, u64::from(packet.wire_bytes));
         true
@@ -253,7 +305,9 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
         if at == Instant::FAR_FUTURE {
             return None;
         }
-        Some(Time::from_ns(at.as_nanos().saturating_add_signed(self.clock_offset_ns.saturating_neg())))
+        Some(Time::from_ns(at.as_nanos().saturating_add_signed(
+            self.clock_offset_ns.saturating_neg(),
+        )))
     }
 
     fn timeout(&mut self, now: Time) {

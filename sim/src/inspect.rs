@@ -27,7 +27,10 @@ pub const RETRANSMISSION: u8 = Flags::RETRANSMISSION.0;
 /// Whether a datagram is data that was sent before.
 #[must_use]
 pub fn is_retransmission(bytes: &[u8]) -> bool {
-    kind(bytes) == DATA && bytes.get(1).is_some_and(|flags| flags & RETRANSMISSION != 0)
+    kind(bytes) == DATA
+        && bytes
+            .get(1)
+            .is_some_and(|flags| flags & RETRANSMISSION != 0)
 }
 
 /// What a packet has to do with a path.
@@ -55,10 +58,14 @@ pub fn path_use(bytes: &[u8]) -> PathUse {
 #[must_use]
 pub fn describe(bytes: &[u8]) -> String {
     let word = |at: usize| {
-        bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_be_bytes)
+        bytes
+            .get(at..at + 4)
+            .and_then(|b| b.try_into().ok())
+            .map_or(0, u32::from_be_bytes)
     };
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(0);
-    let name = Kind::from_u8(byte(0) & 0x0f).map_or_else(|| String::from("?"), |kind| format!("{kind:?}"));
+    let name =
+        Kind::from_u8(byte(0) & 0x0f).map_or_else(|| String::from("?"), |kind| format!("{kind:?}"));
     let mut text = format!(
         "{name} path {} gen {} psn {} tsn {} to {:08x} flags {:x}",
         byte(2),
@@ -78,7 +85,13 @@ pub fn describe(bytes: &[u8]) -> String {
             word(28)
         );
     } else if kind(bytes) == ACK {
-        text += &format!(" newest {} count {} sack {:08x}{:08x}", word(16), word(24), word(32), word(36));
+        text += &format!(
+            " newest {} count {} sack {:08x}{:08x}",
+            word(16),
+            word(24),
+            word(32),
+            word(36)
+        );
     }
     text
 }

@@ -95,14 +95,18 @@ impl Network {
     pub fn add_switch(&mut self) -> u32 {
         let index = self.switches.len() as u64;
         let salt = Stream::new(self.seed, Purpose::Salt, index).bits();
-        self.switches.push(Switch { salt, ..Switch::default() });
+        self.switches.push(Switch {
+            salt,
+            ..Switch::default()
+        });
         index as u32
     }
 
     /// Adds the port of `from` whose wire leads to `to`. A host's ports are its planes, in this order.
     pub fn add_port(&mut self, from: Node, to: Node, plane: u8, config: PortConfig) -> PortId {
         let id = self.ports.len() as PortId;
-        self.ports.push(Port::new(config, from, to, plane, self.seed, u64::from(id)));
+        self.ports
+            .push(Port::new(config, from, to, plane, self.seed, u64::from(id)));
         if let Node::Host(host) = from {
             self.host_ports[host as usize].push(id);
         }
@@ -204,7 +208,9 @@ impl Network {
             Event::LineFree(port) => self.line_free(port),
             Event::Arrive(port) => {
                 let at = &mut self.ports[port as usize];
-                let Some((_, id)) = at.wire.pop_front() else { return Outcome::None };
+                let Some((_, id)) = at.wire.pop_front() else {
+                    return Outcome::None;
+                };
                 if let Some(&(time, _)) = at.wire.front() {
                     self.events.push(time, Event::Arrive(port));
                 }
@@ -233,14 +239,17 @@ impl Network {
             let bytes = u64::from(self.packets.get(id).wire_bytes);
             let takes = Time::to_send(bytes, at.config.mbps);
             at.statistics.busy += takes;
-            self.events.push(self.events.now() + takes, Event::LineFree(port));
+            self.events
+                .push(self.events.now() + takes, Event::LineFree(port));
         }
     }
 
     fn line_free(&mut self, port: PortId) -> Outcome {
         let now = self.events.now();
         let at = &mut self.ports[port as usize];
-        let Some(id) = at.on_line() else { return Outcome::None };
+        let Some(id) = at.on_line() else {
+            return Outcome::None;
+        };
         let packet = self.packets.get_mut(id);
         at.finish(u64::from(packet.wire_bytes));
         let up = at.is_up();
@@ -251,7 +260,10 @@ impl Network {
                 at.statistics.corrupted += u64::from(packet.corrupted);
                 verdict
             }
-            None => Verdict::Through { extra: Time::ZERO, copy: None },
+            None => Verdict::Through {
+                extra: Time::ZERO,
+                copy: None,
+            },
         };
         match verdict {
             Verdict::Lost(reason) => {
@@ -299,7 +311,10 @@ impl Network {
         self.trace = fold(self.trace, self.events.now().ps());
         self.trace = fold(self.trace, u64::from(port) << 32 | u64::from(packet.length));
         for word in packet.bytes.chunks_exact(8).take(2) {
-            self.trace = fold(self.trace, u64::from_le_bytes(word.try_into().unwrap_or_default()));
+            self.trace = fold(
+                self.trace,
+                u64::from_le_bytes(word.try_into().unwrap_or_default()),
+            );
         }
         match at.to {
             Node::Host(host) => Outcome::Deliver(host, id),
@@ -319,7 +334,8 @@ impl Network {
     fn note(&self, port: PortId, id: PacketId, dropped: Option<Drop>) {
         if self.verbose {
             let packet = self.packets.get(id);
-            let what = dropped.map_or_else(|| String::from("->"), |reason| format!("XX {reason:?}"));
+            let what =
+                dropped.map_or_else(|| String::from("->"), |reason| format!("XX {reason:?}"));
             let damaged = if packet.corrupted { " damaged" } else { "" };
             eprintln!(
                 "{} port {port} {what} {}->{} via {} plane {} {:?}: {}{damaged}",

@@ -126,7 +126,14 @@ pub struct Port {
 impl Port {
     /// The `index`-th port of a run.
     #[must_use]
-    pub fn new(config: PortConfig, owner: Node, to: Node, plane: u8, seed: u64, index: u64) -> Self {
+    pub fn new(
+        config: PortConfig,
+        owner: Node,
+        to: Node,
+        plane: u8,
+        seed: u64,
+        index: u64,
+    ) -> Self {
         Self {
             config,
             owner,
@@ -188,7 +195,8 @@ impl Port {
             self.statistics.marked += 1;
         }
         self.backlog_bytes += bytes;
-        self.statistics.max_backlog_bytes = self.statistics.max_backlog_bytes.max(self.backlog_bytes);
+        self.statistics.max_backlog_bytes =
+            self.statistics.max_backlog_bytes.max(self.backlog_bytes);
         let lane = usize::from(!(self.config.priority && packet.class == Class::Control));
         self.queues[lane].push_back(id);
         self.queued += 1;
@@ -200,7 +208,9 @@ impl Port {
         if self.on_line.is_some() {
             return None;
         }
-        let id = self.queues[0].pop_front().or_else(|| self.queues[1].pop_front())?;
+        let id = self.queues[0]
+            .pop_front()
+            .or_else(|| self.queues[1].pop_front())?;
         self.queued -= 1;
         self.on_line = Some(id);
         Some(id)
@@ -273,17 +283,37 @@ mod tests {
     }
 
     fn packet(wire_bytes: u32, class: Class) -> Packet {
-        Packet { wire_bytes, class, ecn: Ecn::Ect0, ..Packet::default() }
+        Packet {
+            wire_bytes,
+            class,
+            ecn: Ecn::Ect0,
+            ..Packet::default()
+        }
     }
 
     #[test]
     fn a_full_queue_drops_and_control_goes_first() {
-        let mut port = port(PortConfig { queue_bytes: 2_500, ..PortConfig::HOST });
-        assert!(port.enqueue(PacketId(0), &mut packet(1_000, Class::Data)).is_ok());
+        let mut port = port(PortConfig {
+            queue_bytes: 2_500,
+            ..PortConfig::HOST
+        });
+        assert!(
+            port.enqueue(PacketId(0), &mut packet(1_000, Class::Data))
+                .is_ok()
+        );
         assert_eq!(port.start(), Some(PacketId(0)));
-        assert!(port.enqueue(PacketId(1), &mut packet(1_000, Class::Data)).is_ok());
-        assert_eq!(port.enqueue(PacketId(2), &mut packet(1_000, Class::Data)), Err(Drop::QueueFull));
-        assert!(port.enqueue(PacketId(3), &mut packet(100, Class::Control)).is_ok());
+        assert!(
+            port.enqueue(PacketId(1), &mut packet(1_000, Class::Data))
+                .is_ok()
+        );
+        assert_eq!(
+            port.enqueue(PacketId(2), &mut packet(1_000, Class::Data)),
+            Err(Drop::QueueFull)
+        );
+        assert!(
+            port.enqueue(PacketId(3), &mut packet(100, Class::Control))
+                .is_ok()
+        );
         assert_eq!(port.start(), None);
         assert_eq!(port.finish(1_000), Some(PacketId(0)));
         assert_eq!(port.start(), Some(PacketId(3)));
@@ -309,7 +339,10 @@ mod tests {
             }
         }
         assert_eq!(marked_by_decile[..5], [0; 5]);
-        assert!((1..20).contains(&marked_by_decile[7]), "{marked_by_decile:?}");
+        assert!(
+            (1..20).contains(&marked_by_decile[7]),
+            "{marked_by_decile:?}"
+        );
         assert_eq!(marked_by_decile[10], 20);
         let mut deaf = packet(10, Class::Data);
         deaf.ecn = Ecn::NotEct;

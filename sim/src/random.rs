@@ -143,7 +143,10 @@ mod tests {
         assert_eq!(first, again.bits());
         assert_ne!(first, other.bits());
         // The stream is part of what makes a run repeatable: it must not change with a dependency.
-        assert_eq!(Stream::new(7, Purpose::Plan, 3).bits(), 9_562_217_346_102_477_256);
+        assert_eq!(
+            Stream::new(7, Purpose::Plan, 3).bits(),
+            9_562_217_346_102_477_256
+        );
     }
 
     #[test]

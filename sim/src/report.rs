@@ -26,7 +26,11 @@ impl Spread {
             n if n % 2 == 1 => values[n / 2],
             n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
         };
-        Self { min: values.first().copied().unwrap_or(nan), median, max: values.last().copied().unwrap_or(nan) }
+        Self {
+            min: values.first().copied().unwrap_or(nan),
+            median,
+            max: values.last().copied().unwrap_or(nan),
+        }
     }
 
     /// `median (min to max)` with some decimals; only the median if all are equal.
@@ -34,7 +38,11 @@ impl Spread {
     pub fn show(&self, decimals: usize) -> String {
         let fixed = |value: f64| format!("{value:.decimals$}");
         let (min, median, max) = (fixed(self.min), fixed(self.median), fixed(self.max));
-        if min == max { median } else { format!("{median} ({min} to {max})") }
+        if min == max {
+            median
+        } else {
+            format!("{median} ({min} to {max})")
+        }
     }
 }
 
@@ -49,7 +57,10 @@ impl Table {
     /// A table with this head.
     #[must_use]
     pub fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Self {
-        Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
+        Self {
+            head: head.into_iter().map(Into::into).collect(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row.
@@ -74,7 +85,12 @@ impl Table {
             text.push_str("|\n");
         };
         line(&self.head);
-        line(&widths.iter().map(|&width| "-".repeat(width)).collect::<Vec<_>>());
+        line(
+            &widths
+                .iter()
+                .map(|&width| "-".repeat(width))
+                .collect::<Vec<_>>(),
+        );
         for row in &self.rows {
             line(row);
         }
@@ -97,6 +113,9 @@ mod tests {
     fn tables() {
         let mut table = Table::new(["a", "long"]);
         table.row(["wide cell", "x"]);
-        assert_eq!(table.markdown(), "| a         | long |\n| --------- | ---- |\n| wide cell | x    |\n");
+        assert_eq!(
+            table.markdown(),
+            "| a         | long |\n| --------- | ---- |\n| wide cell | x    |\n"
+        );
     }
 }

@@ -56,7 +56,13 @@ impl<S: Station> Simulation<S> {
     #[must_use]
     pub fn new(network: Network, hosts: Vec<S>) -> Self {
         assert_eq!(network.hosts(), hosts.len(), "one station per host");
-        Self { armed: vec![Time::NEVER; hosts.len()], network, hosts, news: VecDeque::new(), spins: 0 }
+        Self {
+            armed: vec![Time::NEVER; hosts.len()],
+            network,
+            hosts,
+            news: VecDeque::new(),
+            spins: 0,
+        }
     }
 
     /// The present.
@@ -103,7 +109,9 @@ impl<S: Station> Simulation<S> {
                 }
                 Some(_) => {}
             }
-            let Some((now, event)) = self.network.events.pop() else { return Stop::Idle };
+            let Some((now, event)) = self.network.events.pop() else {
+                return Stop::Idle;
+            };
             match self.network.handle(event) {
                 Outcome::None => {}
                 Outcome::Free(host) => self.service(host),
@@ -216,7 +224,11 @@ mod tests {
         }
         fn transmit(&mut self, _: Time, packet: &mut Packet) -> bool {
             let answer = self.to_answer > 0;
-            let left = if answer { &mut self.to_answer } else { &mut self.to_send };
+            let left = if answer {
+                &mut self.to_answer
+            } else {
+                &mut self.to_send
+            };
             if *left == 0 {
                 return false;
             }
@@ -244,9 +256,12 @@ mod tests {
     #[test]
     fn the_round_trip_is_exact() {
         let base = topology::BASE_RTT;
-        for build in [topology::pair(&topology::PairConfig::default(), 1), topology::star(&topology::StarConfig::new(1), 1)]
-        {
-            let mut sim = Simulation::new(build.network, vec![Talker::default(), Talker::default()]);
+        for build in [
+            topology::pair(&topology::PairConfig::default(), 1),
+            topology::star(&topology::StarConfig::new(1), 1),
+        ] {
+            let mut sim =
+                Simulation::new(build.network, vec![Talker::default(), Talker::default()]);
             sim.host(0).peer = 1;
             sim.host(0).to_send = 1;
             sim.kick(0);
@@ -303,9 +318,14 @@ mod tests {
                 ..FaultConfig::loss(Probability::new(0.1))
             };
             topology.network.set_faults(port, faults);
-            topology.network.schedule_link(Time::from_us(100), port, false);
-            topology.network.schedule_link(Time::from_us(150), port, true);
-            let mut sim = Simulation::new(topology.network, vec![Talker::default(), Talker::default()]);
+            topology
+                .network
+                .schedule_link(Time::from_us(100), port, false);
+            topology
+                .network
+                .schedule_link(Time::from_us(150), port, true);
+            let mut sim =
+                Simulation::new(topology.network, vec![Talker::default(), Talker::default()]);
             sim.host(0).peer = 1;
             sim.host(0).to_send = 1000;
             sim.kick(0);
@@ -315,7 +335,10 @@ mod tests {
             }
             let s = sim.network.ports[port as usize].statistics;
             assert!(s.drops() > 200 && s.copies >= 5, "{s:?}");
-            assert_eq!(u64::try_from(sim.hosts[1].got.len()).ok(), Some(s.delivered));
+            assert_eq!(
+                u64::try_from(sim.hosts[1].got.len()).ok(),
+                Some(s.delivered)
+            );
             sim.network.trace_hash()
         };
         assert_eq!(run(1), run(1));

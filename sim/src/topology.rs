@@ -37,13 +37,18 @@ pub struct PairConfig {
 
 impl Default for PairConfig {
     fn default() -> Self {
-        Self { planes: 1, mbps: 100_000, base_rtt: BASE_RTT }
+        Self {
+            planes: 1,
+            mbps: 100_000,
+            base_rtt: BASE_RTT,
+        }
     }
 }
 
 /// One way's propagation over `hops` links of a rate, for a base round trip.
 fn link_delay(base_rtt: Time, hops: u64, mbps: u64) -> Time {
-    let lines = Time::to_send(DATA_WIRE_BYTES, mbps).ps() + Time::to_send(ACK_WIRE_BYTES, mbps).ps();
+    let lines =
+        Time::to_send(DATA_WIRE_BYTES, mbps).ps() + Time::to_send(ACK_WIRE_BYTES, mbps).ps();
     Time::from_ps((base_rtt.ps() - hops * lines) / (2 * hops))
 }
 
@@ -53,13 +58,20 @@ pub fn pair(config: &PairConfig, seed: u64) -> Topology {
     let mut network = Network::new(seed);
     let (a, b) = (network.add_host(), network.add_host());
     let delay = link_delay(config.base_rtt, 1, config.mbps);
-    let port = PortConfig { mbps: config.mbps, delay, ..PortConfig::HOST };
+    let port = PortConfig {
+        mbps: config.mbps,
+        delay,
+        ..PortConfig::HOST
+    };
     let mut bottleneck = Vec::new();
     for plane in 0..config.planes {
         bottleneck.push(network.add_port(Node::Host(a), Node::Host(b), plane, port));
         network.add_port(Node::Host(b), Node::Host(a), plane, port);
     }
-    Topology { network, bottleneck }
+    Topology {
+        network,
+        bottleneck,
+    }
 }
 
 /// Hosts around one switch per plane.
@@ -79,7 +91,12 @@ impl StarConfig {
     /// The reference: one plane of 100 Gb/s.
     #[must_use]
     pub const fn new(senders: u32) -> Self {
-        Self { senders, planes: 1, base_rtt: BASE_RTT, port: PortConfig::REFERENCE }
+        Self {
+            senders,
+            planes: 1,
+            base_rtt: BASE_RTT,
+            port: PortConfig::REFERENCE,
+        }
     }
 }
 
@@ -88,8 +105,16 @@ impl StarConfig {
 pub fn star(config: &StarConfig, seed: u64) -> Topology {
     let mut network = Network::new(seed);
     let delay = link_delay(config.base_rtt, 2, config.port.mbps);
-    let down = PortConfig { delay, ..config.port };
-    let up = PortConfig { mbps: config.port.mbps, delay, priority: config.port.priority, ..PortConfig::HOST };
+    let down = PortConfig {
+        delay,
+        ..config.port
+    };
+    let up = PortConfig {
+        mbps: config.port.mbps,
+        delay,
+        priority: config.port.priority,
+        ..PortConfig::HOST
+    };
     let hosts: Vec<u32> = (0..=config.senders).map(|_| network.add_host()).collect();
     let mut bottleneck = Vec::new();
     for plane in 0..config.planes {
@@ -103,5 +128,8 @@ pub fn star(config: &StarConfig, seed: u64) -> Topology {
             }
         }
     }
-    Topology { network, bottleneck }
+    Topology {
+        network,
+        bottleneck,
+    }
 }

@@ -3,12 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use metaroce_core::config::{ConfigError, ConnectionConfig, EndpointConfig};
-use metaroce_core::endpoint::{
-    CloseMode, ConnectionEntry, DropReason, Endpoint, HeaderBuffer, ReceiveMeta, Transmit,
-};
+pub use metaroce_core::endpoint::{CloseMode, ConnectionEntry, Endpoint, HeaderBuffer};
 use metaroce_core::memory::{Access, Memory, Region, RegionError, RegionIndex};
+pub use metaroce_core::stats::DropReason;
 use metaroce_core::time::Instant;
-use metaroce_core::work::{ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest, WorkRequest};
+pub use metaroce_core::transmit::{Class, Ecn, ReceiveMeta, Transmit};
+use metaroce_core::work::{
+    ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest, WorkRequest,
+};
 
 use crate::packet::HostId;
 
@@ -43,11 +45,18 @@ pub fn host_of(address: SocketAddr) -> HostId {
 pub struct ConnectionView {
     /// The newest rate hint of the peer, Mbit/s; 0 = none.
     pub hint_mbps: u32,
+    /// Data packets that it received though it had accepted them before.
+    pub duplicates: u64,
+    /// Retransmissions of this side that it knows were not needed.
+    pub spurious: u64,
 }
 
 /// An endpoint of any capacity. The methods are those of the core's `Endpoint`.
 #[expect(missing_docs, reason = "documented at the core's Endpoint")]
-#[expect(clippy::missing_errors_doc, reason = "documented at the core's Endpoint")]
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "documented at the core's Endpoint"
+)]
 pub trait Transport: Sized {
     fn create(
         config: EndpointConfig,
@@ -57,7 +66,12 @@ pub trait Transport: Sized {
     ) -> Result<Self, ConfigError>;
     fn register(&mut self, base: u64, length: u64, access: Access) -> Result<Region, RegionError>;
     fn deregister(&mut self, index: RegionIndex) -> Result<(), RegionError>;
-    fn connect(&mut self, now: Instant, peer: &[SocketAddr], config: ConnectionConfig) -> Option<ConnectionHandle>;
+    fn connect(
+        &mut self,
+        now: Instant,
+        peer: &[SocketAddr],
+        config: ConnectionConfig,
+    ) -> Option<ConnectionHandle>;
     fn post(
         &mut self,
         now: Instant,
@@ -65,10 +79,30 @@ pub trait Transport: Sized {
         stream: u16,
         work: &WorkRequest<'_>,
     ) -> Result<(), PostError>;
-    fn post_receive(&mut self, now: Instant, queue: ReceiveQueue, receive: &ReceiveRequest) -> Result<(), PostError>;
-    fn attach_shared_queue(&mut self, connection: ConnectionHandle, stream: u16, queue: u8) -> Result<(), PostError>;
-    fn announce(&mut self, now: Instant, connection: ConnectionHandle, bytes: u64) -> Result<(), PostError>;
-    fn close(&mut self, now: Instant, connection: ConnectionHandle, mode: CloseMode) -> Result<(), PostError>;
+    fn post_receive(
+        &mut self,
+        now: Instant,
+        queue: ReceiveQueue,
+        receive: &ReceiveRequest,
+    ) -> Result<(), PostError>;
+    fn attach_shared_queue(
+        &mut self,
+        connection: ConnectionHandle,
+        stream: u16,
+        queue: u8,
+    ) -> Result<(), PostError>;
+    fn announce(
+        &mut self,
+        now: Instant,
+        connection: ConnectionHandle,
+        bytes: u64,
+    ) -> Result<(), PostError>;
+    fn close(
+        &mut self,
+        now: Instant,
+        connection: ConnectionHandle,
+        mode: CloseMode,
+    ) -> Result<(), PostError>;
     fn handle_datagram(
         &mut self,
         now: Instant,
@@ -77,7 +111,12 @@ pub trait Transport: Sized {
         memory: &mut impl Memory,
     ) -> Result<(), DropReason>;
     fn poll_transmit(&mut self, now: Instant, header: &mut HeaderBuffer) -> Option<Transmit>;
-    fn poll_datagram(&mut self, now: Instant, memory: &impl Memory, buffer: &mut [u8]) -> Option<Transmit>;
+    fn poll_datagram(
+        &mut self,
+        now: Instant,
+        memory: &impl Memory,
+        buffer: &mut [u8],
+    ) -> Option<Transmit>;
     fn poll_timeout(&self) -> Option<Instant>;
     fn handle_timeout(&mut self, now: Instant);
     fn poll_event(&mut self) -> Option<Event>;
@@ -118,7 +157,12 @@ impl<
     fn deregister(&mut self, index: RegionIndex) -> Result<(), RegionError> {
         self.deregister(index)
     }
-    fn connect(&mut self, now: Instant, peer: &[SocketAddr], config: ConnectionConfig) -> Option<ConnectionHandle> {
+    fn connect(
+        &mut self,
+        now: Instant,
+        peer: &[SocketAddr],
+        config: ConnectionConfig,
+    ) -> Option<ConnectionHandle> {
         self.connect(now, peer, config).ok()
     }
     fn post(
@@ -130,16 +174,36 @@ impl<
     ) -> Result<(), PostError> {
         self.post(now, connection, stream, work)
     }
-    fn post_receive(&mut self, now: Instant, queue: ReceiveQueue, receive: &ReceiveRequest) -> Result<(), PostError> {
+    fn post_receive(
+        &mut self,
+        now: Instant,
+        queue: ReceiveQueue,
+        receive: &ReceiveRequest,
+    ) -> Result<(), PostError> {
         self.post_receive(now, queue, receive)
     }
-    fn attach_shared_queue(&mut self, connection: ConnectionHandle, stream: u16, queue: u8) -> Result<(), PostError> {
+    fn attach_shared_queue(
+        &mut self,
+        connection: ConnectionHandle,
+        stream: u16,
+        queue: u8,
+    ) -> Result<(), PostError> {
         self.attach_shared_queue(connection, stream, queue)
     }
-    fn announce(&mut self, now: Instant, connection: ConnectionHandle, bytes: u64) -> Result<(), PostError> {
+    fn announce(
+        &mut self,
+        now: Instant,
+        connection: ConnectionHandle,
+        bytes: u64,
+    ) -> Result<(), PostError> {
         self.announce(now, connection, bytes)
     }
-    fn close(&mut self, now: Instant, connection: ConnectionHandle, mode: CloseMode) -> Result<(), PostError> {
+    fn close(
+        &mut self,
+        now: Instant,
+        connection: ConnectionHandle,
+        mode: CloseMode,
+    ) -> Result<(), PostError> {
         self.close(now, connection, mode)
     }
     #[inline]
@@ -156,7 +220,12 @@ impl<
     fn poll_transmit(&mut self, now: Instant, header: &mut HeaderBuffer) -> Option<Transmit> {
         self.poll_transmit(now, header)
     }
-    fn poll_datagram(&mut self, now: Instant, memory: &impl Memory, buffer: &mut [u8]) -> Option<Transmit> {
+    fn poll_datagram(
+        &mut self,
+        now: Instant,
+        memory: &impl Memory,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
         self.poll_datagram(now, memory, buffer)
     }
     #[inline]
@@ -171,7 +240,11 @@ impl<
     }
     fn view(&self, connection: ConnectionHandle) -> Option<ConnectionView> {
         let statistics = self.connection_statistics(connection)?;
-        Some(ConnectionView { hint_mbps: statistics.hint_mbps })
+        Some(ConnectionView {
+            hint_mbps: statistics.hint_mbps,
+            duplicates: statistics.duplicates_received,
+            spurious: statistics.spurious_retransmissions,
+        })
     }
 }
 

@@ -80,23 +80,45 @@ const OBSERVED: Time = Time::from_us(600);
 pub fn run(config: &FailureConfig) -> Result<FailureResult, Failure> {
     let plane_dies = config.what == What::Plane;
     let planes = if plane_dies { PLANES } else { 1 };
-    let network = PairConfig { planes, ..PairConfig::default() };
+    let network = PairConfig {
+        planes,
+        ..PairConfig::default()
+    };
     let mut lab = Lab::new(
         pair(&network, config.seed),
-        &Settings { seed: config.seed, planes, ..Settings::default() },
+        &Settings {
+            seed: config.seed,
+            planes,
+            ..Settings::default()
+        },
     );
-    let connection = lab.connect(0, 1, ConnectionConfig { paths: config.paths, ..ConnectionConfig::default() })?;
+    let connection = lab.connect(
+        0,
+        1,
+        ConnectionConfig {
+            paths: config.paths,
+            ..ConnectionConfig::default()
+        },
+    )?;
     lab.idle(Time::from_us(200))?;
     // The failure begins with a bin.
     let begin = (lab.sim.now().ps() / BIN.ps() + 1) * BIN.ps();
     lab.idle(Time::from_ps(begin).since(lab.sim.now()))?;
     let start = lab.sim.now();
     let fails = start + FAILS_AFTER;
-    let returns = if plane_dies { start + RETURNS_AFTER } else { Time::NEVER };
+    let returns = if plane_dies {
+        start + RETURNS_AFTER
+    } else {
+        Time::NEVER
+    };
     inject(&mut lab, config, fails, returns);
     lab.sim.host(1).memory.record(BIN);
 
-    let end = if plane_dies { returns + OBSERVED } else { fails + OBSERVED };
+    let end = if plane_dies {
+        returns + OBSERVED
+    } else {
+        fails + OBSERVED
+    };
     let limit_bps = payload_limit_bps(network.mbps) * f64::from(planes);
     let bytes = (limit_bps / 8.0 * (end - start).us_f64() * 1e-6) as u32;
     lab.write(0, 1, connection, 0, bytes, 1)?;
@@ -105,7 +127,9 @@ pub fn run(config: &FailureConfig) -> Result<FailureResult, Failure> {
         match lab.next(end + Time::from_ms(100))? {
             Happening::Completion(..) => break,
             Happening::Limit => return Err(Failure::TimeLimit(lab.sim.now())),
-            Happening::Plane(0, _, false) if down.is_none() => down = Some(lab.sim.now().since(fails)),
+            Happening::Plane(0, _, false) if down.is_none() => {
+                down = Some(lab.sim.now().since(fails))
+            }
             Happening::Plane(0, _, true) if up.is_none() => up = Some(lab.sim.now().since(returns)),
             Happening::Plane(..) | Happening::Alarm(_) => {}
         }
@@ -114,19 +138,40 @@ pub fn run(config: &FailureConfig) -> Result<FailureResult, Failure> {
     lab.check_conservation()?;
 
     let bins = lab.sim.hosts[1].memory.bins();
-    let gbps: Vec<f64> = bins.iter().map(|&bytes| bytes as f64 * 8e-9 / (BIN.us_f64() * 1e-6)).collect();
+    let gbps: Vec<f64> = bins
+        .iter()
+        .map(|&bytes| bytes as f64 * 8e-9 / (BIN.us_f64() * 1e-6))
+        .collect();
     let at = |time: Time| (time.ps() / BIN.ps()) as usize;
     let full = limit_bps * 1e-9;
-    let left = if plane_dies { full * f64::from(planes - 1) / f64::from(planes) } else { full };
-    let first_end = if plane_dies { at(returns) } else { at(finished).min(at(end)) };
+    let left = if plane_dies {
+        full * f64::from(planes - 1) / f64::from(planes)
+    } else {
+        full
+    };
+    let first_end = if plane_dies {
+        at(returns)
+    } else {
+        at(finished).min(at(end))
+    };
     // The last round trip belongs to the tail of the flow.
     let flow_end = at(finished).saturating_sub(12);
     let before: f64 = gbps[at(fails) - 25..at(fails)].iter().sum::<f64>() / 25.0;
-    let swallowed = lab.sim.network.ports.iter().map(|port| port.statistics.dropped_data).sum();
+    let swallowed = lab
+        .sim
+        .network
+        .ports
+        .iter()
+        .map(|port| port.statistics.dropped_data)
+        .sum();
     let sent = lab.sim.hosts[0].sent;
     Ok(FailureResult {
         recovery: recovery(&gbps, at(fails), first_end.min(flow_end), left * ENOUGH),
-        recovery_after_return: if plane_dies { recovery(&gbps, at(returns), flow_end, full * ENOUGH) } else { None },
+        recovery_after_return: if plane_dies {
+            recovery(&gbps, at(returns), flow_end, full * ENOUGH)
+        } else {
+            None
+        },
         reported_down: down,
         reported_up: up,
         before: before / full,

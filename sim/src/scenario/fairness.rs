@@ -24,17 +24,39 @@ pub struct FairnessResult {
 pub fn run(paths: [u8; 2], span: Time, hints: bool, seed: u64) -> Result<FairnessResult, Failure> {
     let topology = star(&StarConfig::new(2), seed);
     let bottleneck = topology.bottleneck[0] as usize;
-    let mut lab =
-        Lab::new(topology, &Settings { seed, connections: 2, regions: 2, hints, ..Settings::default() });
+    let mut lab = Lab::new(
+        topology,
+        &Settings {
+            seed,
+            connections: 2,
+            regions: 2,
+            hints,
+            ..Settings::default()
+        },
+    );
     let mut connections = Vec::new();
     for (host, paths) in (0..).zip(paths) {
-        connections.push(lab.connect(host, 2, ConnectionConfig { paths, ..ConnectionConfig::default() })?);
+        connections.push(lab.connect(
+            host,
+            2,
+            ConnectionConfig {
+                paths,
+                ..ConnectionConfig::default()
+            },
+        )?);
     }
     lab.idle(Time::from_us(500))?;
     let start = lab.sim.now();
     for host in 0..2 {
         // More than they can send in this time.
-        lab.write(host, 2, connections[host as usize], host as usize, 2_000_000_000, 1)?;
+        lab.write(
+            host,
+            2,
+            connections[host as usize],
+            host as usize,
+            2_000_000_000,
+            1,
+        )?;
     }
     let placed = |lab: &Lab| [lab.placed(2, 0), lab.placed(2, 1)];
     pass(&mut lab, start + Time::from_ps(span.ps() / 10))?;
@@ -47,7 +69,9 @@ pub fn run(paths: [u8; 2], span: Time, hints: bool, seed: u64) -> Result<Fairnes
     Ok(FairnessResult {
         gbps,
         ratio: gbps[0] / gbps[1],
-        max_queue_bytes: lab.sim.network.ports[bottleneck].statistics.max_backlog_bytes,
+        max_queue_bytes: lab.sim.network.ports[bottleneck]
+            .statistics
+            .max_backlog_bytes,
     })
 }
 

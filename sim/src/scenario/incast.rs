@@ -70,8 +70,11 @@ pub fn run(config: &IncastConfig) -> Result<IncastResult, Failure> {
             ..Settings::default()
         },
     );
-    let connection =
-        ConnectionConfig { paths: config.paths, announce: config.announce, ..ConnectionConfig::default() };
+    let connection = ConnectionConfig {
+        paths: config.paths,
+        announce: config.announce,
+        ..ConnectionConfig::default()
+    };
     let mut connections = Vec::new();
     for host in 0..senders {
         connections.push(lab.connect(host, senders, connection)?);
@@ -79,11 +82,20 @@ pub fn run(config: &IncastConfig) -> Result<IncastResult, Failure> {
     lab.idle(Time::from_us(500))?;
 
     let start = lab.sim.now();
-    let ideal_us = f64::from(senders) * f64::from(config.bytes) * 8.0 / super::payload_limit_bps(network.port.mbps) * 1e6;
+    let ideal_us = f64::from(senders) * f64::from(config.bytes) * 8.0
+        / super::payload_limit_bps(network.port.mbps)
+        * 1e6;
     let half = start + Time::from_us((ideal_us / 2.0) as u64);
     let limit = start + Time::from_us((ideal_us * 20.0) as u64) + Time::from_ms(10);
     for host in 0..senders {
-        lab.write(host, senders, connections[host as usize], 0, config.bytes, 1)?;
+        lab.write(
+            host,
+            senders,
+            connections[host as usize],
+            0,
+            config.bytes,
+            1,
+        )?;
     }
     let share = network.port.mbps as f64 / f64::from(senders);
     let mut completions = Vec::new();
@@ -118,13 +130,26 @@ pub fn run(config: &IncastConfig) -> Result<IncastResult, Failure> {
         first: completions[0],
         last: completions[completions.len() - 1],
         jain: jain(&times),
-        retransmissions: lab.sim.hosts.iter().map(|host| host.sent.retransmissions).sum(),
+        retransmissions: lab
+            .sim
+            .hosts
+            .iter()
+            .map(|host| host.sent.retransmissions)
+            .sum(),
         dropped: statistics.drops(),
         marked: statistics.marked,
         max_queue_bytes: statistics.max_backlog_bytes,
-        settled: unsettled.filter(|&at| at < sampled).map(|at| at + SAMPLE - start),
-        fences: lab.sim.hosts.iter().map(|host| host.sent.packets[crate::inspect::FENCE]).sum(),
-        duplicate_bytes: lab.placed(senders, 0) as i64 - i64::from(senders) * i64::from(config.bytes),
+        settled: unsettled
+            .filter(|&at| at < sampled)
+            .map(|at| at + SAMPLE - start),
+        fences: lab
+            .sim
+            .hosts
+            .iter()
+            .map(|host| host.sent.packets[crate::inspect::FENCE])
+            .sum(),
+        duplicate_bytes: lab.placed(senders, 0) as i64
+            - i64::from(senders) * i64::from(config.bytes),
     })
 }
 
@@ -133,7 +158,11 @@ pub fn run(config: &IncastConfig) -> Result<IncastResult, Failure> {
 pub fn jain(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|value| value * value).sum();
-    if squares > 0.0 { sum * sum / (values.len() as f64 * squares) } else { 1.0 }
+    if squares > 0.0 {
+        sum * sum / (values.len() as f64 * squares)
+    } else {
+        1.0
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 use metaroce_core::config::{ConnectionConfig, EndpointConfig};
 use metaroce_core::memory::{Access, LocalSlice, Region, RemoteAddress};
 use metaroce_core::work::{
-    CloseReason, Completion, ConnectionHandle, Event, Operation, PostError, Source, Status, WorkFlags, WorkRequest,
+    CloseReason, Completion, ConnectionHandle, Event, Operation, PostError, Source, Status,
+    WorkFlags, WorkRequest,
 };
 
 use crate::host::{Host, Payload};
@@ -42,7 +43,9 @@ pub enum Failure {
 impl core::fmt::Display for Failure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NotConnected { from, to } => write!(f, "no connection from host {from} to host {to}"),
+            Self::NotConnected { from, to } => {
+                write!(f, "no connection from host {from} to host {to}")
+            }
             Self::Closed(reason) => write!(f, "a connection ended: {reason:?}"),
             Self::Post(error) => write!(f, "a work request was refused: {error}"),
             Self::Failed(status) => write!(f, "an operation failed: {status:?}"),
@@ -73,7 +76,14 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { seed: 1, mbps: 100_000, planes: 1, connections: 1, regions: 1, hints: true }
+        Self {
+            seed: 1,
+            mbps: 100_000,
+            planes: 1,
+            connections: 1,
+            regions: 1,
+            hints: true,
+        }
     }
 }
 
@@ -117,7 +127,10 @@ impl Lab {
                 Host::new(
                     id,
                     config,
-                    ConnectionConfig { paths: 64, ..ConnectionConfig::default() },
+                    ConnectionConfig {
+                        paths: 64,
+                        ..ConnectionConfig::default()
+                    },
                     settings.connections,
                     Payload::Virtual,
                     VirtualMemory::default(),
@@ -125,10 +138,18 @@ impl Lab {
                 )
             })
             .collect();
-        let mut lab = Self { sim: Simulation::new(topology.network, hosts), regions: Vec::new(), planes: settings.planes };
+        let mut lab = Self {
+            sim: Simulation::new(topology.network, hosts),
+            regions: Vec::new(),
+            planes: settings.planes,
+        };
         for host in &mut lab.sim.hosts {
             let regions = (0..settings.regions as u64)
-                .filter_map(|i| host.endpoint.register(i * REGION_BYTES, REGION_BYTES, Access::ALL).ok())
+                .filter_map(|i| {
+                    host.endpoint
+                        .register(i * REGION_BYTES, REGION_BYTES, Access::ALL)
+                        .ok()
+                })
                 .collect();
             lab.regions.push(regions);
         }
@@ -139,21 +160,33 @@ impl Lab {
     ///
     /// # Errors
     /// If it takes more than a second.
-    pub fn connect(&mut self, from: HostId, to: HostId, config: ConnectionConfig) -> Result<ConnectionHandle, Failure> {
+    pub fn connect(
+        &mut self,
+        from: HostId,
+        to: HostId,
+        config: ConnectionConfig,
+    ) -> Result<ConnectionHandle, Failure> {
         let failure = Failure::NotConnected { from, to };
         let limit = self.sim.now() + Time::from_ms(1_000);
         let peer: Vec<_> = (0..self.planes).map(|plane| address(to, plane)).collect();
         let now = self.sim.now();
         let host = self.sim.host(from);
         let at = host.instant(now);
-        let handle = host.endpoint.connect(at, &peer, config).map_err(|_| failure.clone())?;
+        let handle = host
+            .endpoint
+            .connect(at, &peer, config)
+            .map_err(|_| failure.clone())?;
         self.sim.kick(from);
         let (mut here, mut there) = (false, false);
         while !(here && there) {
-            let Stop::News(host) = self.sim.run(limit) else { return Err(failure) };
+            let Stop::News(host) = self.sim.run(limit) else {
+                return Err(failure);
+            };
             while let Some(event) = self.sim.host(host).next_event() {
                 match event {
-                    Event::Connected { incoming: false, .. } => here |= host == from,
+                    Event::Connected {
+                        incoming: false, ..
+                    } => here |= host == from,
                     Event::Connected { incoming: true, .. } => there |= host == to,
                     Event::Closed { reason, .. } => return Err(Failure::Closed(reason)),
                     _ => {}
@@ -186,17 +219,31 @@ impl Lab {
         bytes: u32,
         id: u64,
     ) -> Result<(), Failure> {
-        let local = LocalSlice { region: self.regions[from as usize][region].index, offset: 0, length: bytes };
+        let local = LocalSlice {
+            region: self.regions[from as usize][region].index,
+            offset: 0,
+            length: bytes,
+        };
         let remote = RemoteAddress {
             address: region as u64 * REGION_BYTES,
             key: self.regions[to as usize][region].key,
         };
-        let operation = Operation::Write { local: Source::Region(local), remote, immediate: None };
-        let work = WorkRequest { id, operation, flags: WorkFlags::default() };
+        let operation = Operation::Write {
+            local: Source::Region(local),
+            remote,
+            immediate: None,
+        };
+        let work = WorkRequest {
+            id,
+            operation,
+            flags: WorkFlags::default(),
+        };
         let now = self.sim.now();
         let host = self.sim.host(from);
         let at = host.instant(now);
-        host.endpoint.post(at, connection, 0, &work).map_err(Failure::Post)?;
+        host.endpoint
+            .post(at, connection, 0, &work)
+            .map_err(Failure::Post)?;
         self.sim.kick(from);
         Ok(())
     }
@@ -213,7 +260,9 @@ impl Lab {
                 Stop::Limit | Stop::Idle => return Ok(Happening::Limit),
             };
             // One at a time: a host with more news is put back.
-            let Some(event) = self.sim.host(host).next_event() else { continue };
+            let Some(event) = self.sim.host(host).next_event() else {
+                continue;
+            };
             self.sim.kick(host);
             match event {
                 Event::Completion(completion) if completion.status == Status::Success => {
@@ -246,13 +295,18 @@ impl Lab {
     /// The newest hint that a connection holds, in Mbit/s; 0 = none.
     #[must_use]
     pub fn hint_mbps(&self, host: HostId, connection: ConnectionHandle) -> u32 {
-        self.sim.hosts[host as usize].endpoint.view(connection).map_or(0, |view| view.hint_mbps)
+        self.sim.hosts[host as usize]
+            .endpoint
+            .view(connection)
+            .map_or(0, |view| view.hint_mbps)
     }
 
     /// Bytes placed in a host's region.
     #[must_use]
     pub fn placed(&self, host: HostId, region: usize) -> u64 {
-        self.sim.hosts[host as usize].memory.placed(self.regions[host as usize][region].index)
+        self.sim.hosts[host as usize]
+            .memory
+            .placed(self.regions[host as usize][region].index)
     }
 
     /// That no port lost count.
@@ -260,6 +314,10 @@ impl Lab {
     /// # Errors
     /// If one did.
     pub fn check_conservation(&self) -> Result<(), Failure> {
-        if self.sim.network.is_conserved() { Ok(()) } else { Err(Failure::NotConserved) }
+        if self.sim.network.is_conserved() {
+            Ok(())
+        } else {
+            Err(Failure::NotConserved)
+        }
     }
 }

@@ -49,10 +49,25 @@ pub struct LatencyResult {
 pub fn run(config: &LatencyConfig) -> Result<LatencyResult, Failure> {
     let mut topology = pair(&PairConfig::default(), config.seed);
     for port in 0..topology.network.ports.len() as u32 {
-        topology.network.set_faults(port, FaultConfig::loss(Probability::new(config.loss)));
+        topology
+            .network
+            .set_faults(port, FaultConfig::loss(Probability::new(config.loss)));
     }
-    let mut lab = Lab::new(topology, &Settings { seed: config.seed, ..Settings::default() });
-    let connection = lab.connect(0, 1, ConnectionConfig { paths: config.paths, ..ConnectionConfig::default() })?;
+    let mut lab = Lab::new(
+        topology,
+        &Settings {
+            seed: config.seed,
+            ..Settings::default()
+        },
+    );
+    let connection = lab.connect(
+        0,
+        1,
+        ConnectionConfig {
+            paths: config.paths,
+            ..ConnectionConfig::default()
+        },
+    )?;
     let mut random = Stream::new(config.seed, Purpose::Scenario, 0);
     let mut times = Vec::with_capacity(config.writes as usize);
     for id in 0..config.writes {
@@ -73,7 +88,13 @@ pub fn run(config: &LatencyConfig) -> Result<LatencyResult, Failure> {
         p99: at(0.99),
         p999: at(0.999),
         max: at(1.0),
-        lost: lab.sim.network.ports.iter().map(|port| port.statistics.drops()).sum(),
+        lost: lab
+            .sim
+            .network
+            .ports
+            .iter()
+            .map(|port| port.statistics.drops())
+            .sum(),
         probes: lab.sim.hosts[0].sent.packets[crate::inspect::PROBE],
     })
 }

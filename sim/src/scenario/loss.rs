@@ -66,16 +66,32 @@ pub fn run(config: &LossConfig) -> Result<LossResult, Failure> {
     let network = PairConfig::default();
     let mut topology = pair(&network, config.seed);
     for port in 0..topology.network.ports.len() as u32 {
-        topology.network.set_faults(port, FaultConfig::loss(Probability::new(config.loss)));
+        topology
+            .network
+            .set_faults(port, FaultConfig::loss(Probability::new(config.loss)));
     }
-    let mut lab = Lab::new(topology, &Settings { seed: config.seed, ..Settings::default() });
-    let connection = lab.connect(0, 1, ConnectionConfig { paths: config.paths, ..ConnectionConfig::default() })?;
+    let mut lab = Lab::new(
+        topology,
+        &Settings {
+            seed: config.seed,
+            ..Settings::default()
+        },
+    );
+    let connection = lab.connect(
+        0,
+        1,
+        ConnectionConfig {
+            paths: config.paths,
+            ..ConnectionConfig::default()
+        },
+    )?;
     lab.idle(Time::from_us(200))?;
     let start = lab.sim.now();
     let before = lab.sim.hosts[0].sent;
     let port = lab.sim.network.host_port(0, 0) as usize;
     let lost_before = lab.sim.network.ports[port].statistics.dropped[Drop::Loss as usize];
-    let ideal_s = f64::from(config.bytes) * 8.0 / payload_limit_bps(network.mbps) / (1.0 - config.loss);
+    let ideal_s =
+        f64::from(config.bytes) * 8.0 / payload_limit_bps(network.mbps) / (1.0 - config.loss);
     let limit = start + Time::from_ps((ideal_s * 50e12) as u64) + Time::from_ms(10);
     lab.write(0, 1, connection, 0, config.bytes, 1)?;
     lab.completion(limit)?;

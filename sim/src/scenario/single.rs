@@ -12,8 +12,21 @@ use crate::topology::{StarConfig, star};
 /// If it does not complete.
 pub fn run(bytes: u32, paths: u8, seed: u64) -> Result<Time, Failure> {
     let topology = star(&StarConfig::new(1), seed);
-    let mut lab = Lab::new(topology, &Settings { seed, ..Settings::default() });
-    let connection = lab.connect(0, 1, ConnectionConfig { paths, ..ConnectionConfig::default() })?;
+    let mut lab = Lab::new(
+        topology,
+        &Settings {
+            seed,
+            ..Settings::default()
+        },
+    );
+    let connection = lab.connect(
+        0,
+        1,
+        ConnectionConfig {
+            paths,
+            ..ConnectionConfig::default()
+        },
+    )?;
     lab.idle(Time::from_us(200))?;
     let start = lab.sim.now();
     lab.write(0, 1, connection, 0, bytes, 1)?;

@@ -6,7 +6,9 @@ pub const UNTOUCHED: u8 = 0xc3;
 pub const POISON: u8 = 0x5a;
 
 fn word(uid: u64, index: u64) -> u64 {
-    let mut z = uid.wrapping_mul(0xd6e8_feb8_6659_fd93).wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut z = uid
+        .wrapping_mul(0xd6e8_feb8_6659_fd93)
+        .wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 32)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z ^ (z >> 29)
 }

@@ -3,11 +3,15 @@
 use std::net::SocketAddr;
 
 use metaroce_core::config::{ConfigError, ConnectionConfig, EndpointConfig};
-use metaroce_core::endpoint::{CloseMode, DropReason, HeaderBuffer, ReceiveMeta, Transmit};
 use metaroce_core::memory::{Access, Memory, Region, RegionError, RegionIndex};
 use metaroce_core::time::Instant;
-use metaroce_core::work::{ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest, WorkRequest};
-use metaroce_sim::transport::{ConnectionView, LargeEndpoint, SmallEndpoint, Transport};
+use metaroce_core::work::{
+    ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest, WorkRequest,
+};
+use metaroce_sim::transport::{
+    CloseMode, ConnectionView, DropReason, HeaderBuffer, LargeEndpoint, ReceiveMeta, SmallEndpoint,
+    Transmit, Transport,
+};
 
 /// One or the other.
 pub enum AnyEndpoint {
@@ -22,7 +26,12 @@ impl AnyEndpoint {
         secret: [u8; 32],
         connections: usize,
     ) -> Result<Self, ConfigError> {
-        Ok(Self::Small(Box::new(Transport::create(config, default, secret, connections)?)))
+        Ok(Self::Small(Box::new(Transport::create(
+            config,
+            default,
+            secret,
+            connections,
+        )?)))
     }
 }
 
@@ -42,7 +51,12 @@ impl Transport for AnyEndpoint {
         secret: [u8; 32],
         connections: usize,
     ) -> Result<Self, ConfigError> {
-        Ok(Self::Large(Box::new(Transport::create(config, default, secret, connections)?)))
+        Ok(Self::Large(Box::new(Transport::create(
+            config,
+            default,
+            secret,
+            connections,
+        )?)))
     }
     fn register(&mut self, base: u64, length: u64, access: Access) -> Result<Region, RegionError> {
         both!(self, e => e.register(base, length, access))
@@ -50,7 +64,12 @@ impl Transport for AnyEndpoint {
     fn deregister(&mut self, index: RegionIndex) -> Result<(), RegionError> {
         both!(self, e => e.deregister(index))
     }
-    fn connect(&mut self, now: Instant, peer: &[SocketAddr], config: ConnectionConfig) -> Option<ConnectionHandle> {
+    fn connect(
+        &mut self,
+        now: Instant,
+        peer: &[SocketAddr],
+        config: ConnectionConfig,
+    ) -> Option<ConnectionHandle> {
         both!(self, e => e.connect(now, peer, config).ok())
     }
     fn post(
@@ -62,16 +81,36 @@ impl Transport for AnyEndpoint {
     ) -> Result<(), PostError> {
         both!(self, e => e.post(now, connection, stream, work))
     }
-    fn post_receive(&mut self, now: Instant, queue: ReceiveQueue, receive: &ReceiveRequest) -> Result<(), PostError> {
+    fn post_receive(
+        &mut self,
+        now: Instant,
+        queue: ReceiveQueue,
+        receive: &ReceiveRequest,
+    ) -> Result<(), PostError> {
         both!(self, e => e.post_receive(now, queue, receive))
     }
-    fn attach_shared_queue(&mut self, connection: ConnectionHandle, stream: u16, queue: u8) -> Result<(), PostError> {
+    fn attach_shared_queue(
+        &mut self,
+        connection: ConnectionHandle,
+        stream: u16,
+        queue: u8,
+    ) -> Result<(), PostError> {
         both!(self, e => e.attach_shared_queue(connection, stream, queue))
     }
-    fn announce(&mut self, now: Instant, connection: ConnectionHandle, bytes: u64) -> Result<(), PostError> {
+    fn announce(
+        &mut self,
+        now: Instant,
+        connection: ConnectionHandle,
+        bytes: u64,
+    ) -> Result<(), PostError> {
         both!(self, e => e.announce(now, connection, bytes))
     }
-    fn close(&mut self, now: Instant, connection: ConnectionHandle, mode: CloseMode) -> Result<(), PostError> {
+    fn close(
+        &mut self,
+        now: Instant,
+        connection: ConnectionHandle,
+        mode: CloseMode,
+    ) -> Result<(), PostError> {
         both!(self, e => e.close(now, connection, mode))
     }
     fn handle_datagram(
@@ -86,7 +125,12 @@ impl Transport for AnyEndpoint {
     fn poll_transmit(&mut self, now: Instant, header: &mut HeaderBuffer) -> Option<Transmit> {
         both!(self, e => e.poll_transmit(now, header))
     }
-    fn poll_datagram(&mut self, now: Instant, memory: &impl Memory, buffer: &mut [u8]) -> Option<Transmit> {
+    fn poll_datagram(
+        &mut self,
+        now: Instant,
+        memory: &impl Memory,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
         both!(self, e => e.poll_datagram(now, memory, buffer))
     }
     fn poll_timeout(&self) -> Option<Instant> {

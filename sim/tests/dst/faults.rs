@@ -20,7 +20,10 @@ pub struct FaultPlan {
 }
 
 fn link(random: &mut Stream, kinds: &[bool; 5], heal: Time) -> FaultConfig {
-    let mut config = FaultConfig { until: heal, ..FaultConfig::default() };
+    let mut config = FaultConfig {
+        until: heal,
+        ..FaultConfig::default()
+    };
     if kinds[0] {
         config.loss = Probability::ratio(*random.pick(&[1, 10, 10, 50, 100, 200]), 1000);
     }
@@ -47,7 +50,13 @@ fn link(random: &mut Stream, kinds: &[bool; 5], heal: Time) -> FaultConfig {
     config
 }
 
-pub fn plan(random: &mut Stream, span: Time, heal: Time, planes: u8, failure_timeout: Duration) -> FaultPlan {
+pub fn plan(
+    random: &mut Stream,
+    span: Time,
+    heal: Time,
+    planes: u8,
+    failure_timeout: Duration,
+) -> FaultPlan {
     let calm = random.one_in(1, 12);
     let kinds = [
         !calm && random.one_in(3, 5),
@@ -56,8 +65,9 @@ pub fn plan(random: &mut Stream, span: Time, heal: Time, planes: u8, failure_tim
         !calm && random.one_in(1, 4),
         !calm && random.one_in(1, 4),
     ];
-    let mut links: Vec<[FaultConfig; 2]> =
-        (0..planes).map(|_| [link(random, &kinds, heal), link(random, &kinds, heal)]).collect();
+    let mut links: Vec<[FaultConfig; 2]> = (0..planes)
+        .map(|_| [link(random, &kinds, heal), link(random, &kinds, heal)])
+        .collect();
     let mut may_lose = false;
     if !calm && random.one_in(2, 5) {
         for _ in 0..random.between(1, 4) {
@@ -69,7 +79,10 @@ pub fn plan(random: &mut Stream, span: Time, heal: Time, planes: u8, failure_tim
                 2 => Selector::All,
                 _ => {
                     let of = random.between(2, 8) as u16;
-                    Selector::Bucket { index: random.below(u64::from(of)) as u16, of }
+                    Selector::Bucket {
+                        index: random.below(u64::from(of)) as u16,
+                        of,
+                    }
                 }
             };
             let plane = random.below(u64::from(planes)) as usize;
@@ -77,7 +90,11 @@ pub fn plan(random: &mut Stream, span: Time, heal: Time, planes: u8, failure_tim
             let until = (from + length).min(heal);
             for (side, config) in links[plane].iter_mut().enumerate() {
                 if way == 2 || way == side as u64 {
-                    config.blackholes.push(Blackhole { selector, from, until });
+                    config.blackholes.push(Blackhole {
+                        selector,
+                        from,
+                        until,
+                    });
                 }
             }
         }
@@ -97,7 +114,11 @@ pub fn plan(random: &mut Stream, span: Time, heal: Time, planes: u8, failure_tim
         for sides in &mut links {
             for (side, config) in sides.iter_mut().enumerate() {
                 if way == 2 || way == side as u64 {
-                    config.blackholes.push(Blackhole { selector: Selector::All, from, until });
+                    config.blackholes.push(Blackhole {
+                        selector: Selector::All,
+                        from,
+                        until,
+                    });
                 }
             }
         }

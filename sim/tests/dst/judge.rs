@@ -8,12 +8,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use metaroce_core::endpoint::CloseMode;
 use metaroce_core::work::{CloseReason, Completion, CompletionKind, Status};
 use metaroce_sim::packet::HostId;
 use metaroce_sim::time::Time;
+use metaroce_sim::transport::CloseMode;
 
-use crate::content;
+use crate::effect::{effect, give_back, kind_of};
 use crate::operations::DirectionPlan;
 use crate::plan::{Bad, INBOX, Kind, OpPlan, Plan, Range, ReceivePlan, SHARED, SOURCE, TARGET};
 use crate::world::{Side, SimHost};
@@ -55,8 +55,8 @@ pub struct Judge<'a> {
     pub returned: Vec<Returned>,
     /// Old words that adds to a host's common word returned: the word, the addend.
     pub common: Vec<Vec<(u64, u64)>>,
-    shared: Vec<[BTreeMap<u64, Range>; SHARED]>,
-    closes: Vec<Vec<CloseMode>>,
+    pub shared: Vec<[BTreeMap<u64, Range>; SHARED]>,
+    pub closes: Vec<Vec<CloseMode>>,
     /// Streams that something went wrong on: flushes there have a cause.
     pub failed: HashSet<(usize, usize)>,
     pub lost: HashSet<usize>,
@@ -65,8 +65,15 @@ pub struct Judge<'a> {
 impl<'a> Judge<'a> {
     pub fn new(plan: &'a Plan) -> Self {
         let record = |direction: &DirectionPlan| -> Vec<StreamRecord> {
-            let each = |ops: usize| StreamRecord { status: vec![None; ops], ..StreamRecord::default() };
-            direction.streams.iter().map(|stream| each(stream.ops.len())).collect()
+            let each = |ops: usize| StreamRecord {
+                status: vec![None; ops],
+                ..StreamRecord::default()
+            };
+            direction
+                .streams
+                .iter()
+                .map(|stream| each(stream.ops.len()))
+                .collect()
         };
         let hosts = plan.hosts.len();
         Self {
@@ -74,11 +81,19 @@ impl<'a> Judge<'a> {
             violations: Vec::new(),
             completions: 0,
             withdrawn: vec![None; hosts],
-            streams: plan.connections.iter().map(|c| [0, 1].map(|side: usize| record(&c.directions[side]))).collect(),
+            streams: plan
+                .connections
+                .iter()
+                .map(|c| [0, 1].map(|side: usize| record(&c.directions[side])))
+                .collect(),
             inbound: plan
                 .connections
                 .iter()
-                .map(|c| [0, 1].map(|side: usize| vec![InboundRecord::default(); c.directions[1 - side].streams.len()]))
+                .map(|c| {
+                    [0, 1].map(|side: usize| {
+                        vec![InboundRecord::default(); c.directions[1 - side].streams.len()]
+                    })
+                })
                 .collect(),
             returned: Vec::new(),
             common: vec![Vec::new(); hosts],
@@ -112,11 +127,20 @@ impl<'a> Judge<'a> {
     }
 
     pub fn ended(&self, index: usize, side: usize) -> Vec<usize> {
-        self.streams[index][side].iter().map(|stream| stream.ended).collect()
+        self.streams[index][side]
+            .iter()
+            .map(|stream| stream.ended)
+            .collect()
     }
 
     /// Whether the last of the first `posted` operations that reports its success has ended.
-    pub fn last_signaled_ended(&self, index: usize, side: usize, stream: usize, posted: usize) -> bool {
+    pub fn last_signaled_ended(
+        &self,
+        index: usize,
+        side: usize,
+        stream: usize,
+        posted: usize,
+    ) -> bool {
         let ops = &self.plan.connections[index].directions[side].streams[stream].ops;
         let last = ops[..posted].iter().rposition(|op| op.flags.signaled);
         let record = &self.streams[index][side][stream];
@@ -128,17 +152,27 @@ impl<'a> Judge<'a> {
         self.plan.faults.may_lose || self.plan.faults.clock_jumps || self.is_closing(index)
     }
 
-    pub fn closed(&mut self, now: Time, index: usize, side: usize, reason: CloseReason, sides: &[Side; 2]) {
+    pub fn closed(
+        &mut self,
+        now: Time,
+        index: usize,
+        side: usize,
+        reason: CloseReason,
+        sides: &[Side; 2],
+    ) {
         let allowed = match reason {
             CloseReason::LocalClose | CloseReason::PeerClose => self.is_closing(index),
-            CloseReason::PeerAbort(code) => {
-                self.closes[index].iter().any(|mode| matches!(mode, CloseMode::Abort(given) if *given == code))
-            }
+            CloseReason::PeerAbort(code) => self.closes[index]
+                .iter()
+                .any(|mode| matches!(mode, CloseMode::Abort(given) if *given == code)),
             CloseReason::Unreachable => self.may_lose(index),
             CloseReason::Refused(_) => false,
         };
         if !allowed {
-            self.violation(now, format!("connection {index} side {side} closed without a cause: {reason:?}"));
+            self.violation(
+                now,
+                format!("connection {index} side {side} closed without a cause: {reason:?}"),
+            );
         }
         if matches!(reason, CloseReason::Unreachable) {
             self.lost.insert(index);
@@ -158,7 +192,10 @@ impl<'a> Judge<'a> {
             }
         }
         for stream in 0..self.inbound[index][side].len() {
-            let (posted, ended) = (sides[side].receives[stream], self.inbound[index][side][stream].buffers);
+            let (posted, ended) = (
+                sides[side].receives[stream],
+                self.inbound[index][side][stream].buffers,
+            );
             if !sides[side].attached[stream] && ended != posted {
                 self.violation(
                     now,
@@ -178,8 +215,15 @@ impl<'a> Judge<'a> {
         sides: &[Side; 2],
     ) {
         self.completions += 1;
-        if usize::from(completion.stream) >= self.streams[index][side].len().max(self.inbound[index][side].len()) {
-            self.violation(now, format!("completion on an unused stream: {completion:?}"));
+        if usize::from(completion.stream)
+            >= self.streams[index][side]
+                .len()
+                .max(self.inbound[index][side].len())
+        {
+            self.violation(
+                now,
+                format!("completion on an unused stream: {completion:?}"),
+            );
             return;
         }
         match completion.kind {
@@ -203,39 +247,66 @@ impl<'a> Judge<'a> {
         let plan = self.plan;
         let context = format!("connection {index} side {side} stream {stream}");
         let Some(work) = plan.connections[index].directions[side].streams.get(stream) else {
-            self.violation(now, format!("{context}: completion of nothing: {completion:?}"));
+            self.violation(
+                now,
+                format!("{context}: completion of nothing: {completion:?}"),
+            );
             return;
         };
         let Some(k) = work.ops.iter().position(|op| op.uid == completion.id) else {
-            self.violation(now, format!("{context}: completion of another stream's operation: {completion:?}"));
+            self.violation(
+                now,
+                format!("{context}: completion of another stream's operation: {completion:?}"),
+            );
             return;
         };
         if k >= sides[side].posted[stream] {
-            self.violation(now, format!("{context}: completion of what was not posted: {completion:?}"));
+            self.violation(
+                now,
+                format!("{context}: completion of what was not posted: {completion:?}"),
+            );
             return;
         }
         let ended = self.streams[index][side][stream].ended;
         if k < ended {
-            self.violation(now, format!("{context}: operation {k} ended twice or out of order: {completion:?}"));
+            self.violation(
+                now,
+                format!("{context}: operation {k} ended twice or out of order: {completion:?}"),
+            );
             return;
         }
         for skipped in ended..k {
             let op = &work.ops[skipped];
             if op.flags.signaled {
-                self.violation(now, format!("{context}: operation {k} ended before {skipped}"));
+                self.violation(
+                    now,
+                    format!("{context}: operation {k} ended before {skipped}"),
+                );
             }
             self.ended_well(now, index, side, stream, skipped, op, hosts, false);
         }
         let op = &work.ops[k];
         if !op.flags.signaled && completion.status == Status::Success {
-            self.violation(now, format!("{context}: unsignaled operation {k} was reported"));
+            self.violation(
+                now,
+                format!("{context}: unsignaled operation {k} was reported"),
+            );
         }
         if completion.kind != kind_of(op) {
-            self.violation(now, format!("{context}: operation {k} has another kind: {completion:?}"));
+            self.violation(
+                now,
+                format!("{context}: operation {k} has another kind: {completion:?}"),
+            );
         }
         if completion.status == Status::Success {
             if completion.length != op.length {
-                self.violation(now, format!("{context}: operation {k} of {} bytes: {completion:?}", op.length));
+                self.violation(
+                    now,
+                    format!(
+                        "{context}: operation {k} of {} bytes: {completion:?}",
+                        op.length
+                    ),
+                );
             }
             self.ended_well(now, index, side, stream, k, op, hosts, true);
         } else {
@@ -259,13 +330,22 @@ impl<'a> Judge<'a> {
     ) {
         self.streams[index][side][stream].status[k] = Some(Status::Success);
         if let Some(bad) = op.bad {
-            self.violation(now, format!("operation {} succeeded in spite of {bad:?}", op.uid));
+            self.violation(
+                now,
+                format!("operation {} succeeded in spite of {bad:?}", op.uid),
+            );
         }
         let [here, there] = self.ends(index, side);
         if let Err(error) = effect(op, here, there, hosts, fresh) {
             self.violation(now, format!("connection {index} side {side} stream {stream}: operation {k} ended, but {error}: {op:?}"));
         }
-        if let Kind::FetchAdd { word: u64::MAX, into, add, .. } = op.kind {
+        if let Kind::FetchAdd {
+            word: u64::MAX,
+            into,
+            add,
+            ..
+        } = op.kind
+        {
             let old = hosts[here as usize].memory.word(INBOX, into.offset);
             self.common[there as usize].push((old, add));
         }
@@ -287,11 +367,23 @@ impl<'a> Judge<'a> {
         self.streams[index][side][stream].status[k] = Some(status);
         let connection = &self.plan.connections[index];
         let [here, there] = self.ends(index, side);
-        let config = if side == 0 { &connection.config } else { &self.plan.hosts[here as usize].default };
-        let touches_target = matches!(op.kind, Kind::Write { .. } | Kind::Read { from: Range { region: TARGET, .. }, .. });
+        let config = if side == 0 {
+            &connection.config
+        } else {
+            &self.plan.hosts[here as usize].default
+        };
+        let touches_target = matches!(
+            op.kind,
+            Kind::Write { .. }
+                | Kind::Read {
+                    from: Range { region: TARGET, .. },
+                    ..
+                }
+        );
         let allowed = match status {
             Status::RemoteInvalidKey => {
-                op.bad == Some(Bad::Key) || (touches_target && self.withdrawn[there as usize].is_some())
+                op.bad == Some(Bad::Key)
+                    || (touches_target && self.withdrawn[there as usize].is_some())
             }
             Status::RemoteOutOfBounds => op.bad == Some(Bad::Bounds),
             Status::RemoteAccessDenied => op.bad == Some(Bad::Denied),
@@ -314,92 +406,6 @@ impl<'a> Judge<'a> {
         give_back(op, here, hosts, &mut self.returned);
     }
 
-    fn receive(
-        &mut self,
-        now: Time,
-        index: usize,
-        side: usize,
-        completion: &Completion,
-        hosts: &mut [SimHost],
-        sides: &[Side; 2],
-    ) {
-        let stream = usize::from(completion.stream);
-        let plan = self.plan;
-        let context = format!("connection {index} side {side} stream {stream}");
-        let host = plan.connections[index].hosts[side];
-        let from = &plan.connections[index].directions[1 - side].streams[stream];
-        // Whose buffer is it?
-        let place = if sides[side].attached[stream] {
-            let queue = usize::from(from.shared.unwrap_or(0));
-            self.shared[host as usize][queue].remove(&completion.id)
-        } else {
-            let next = self.inbound[index][side][stream].buffers;
-            self.inbound[index][side][stream].buffers += 1;
-            let posted = sides[side].receives[stream];
-            from.receives[..posted].get(next).filter(|receive| receive.uid == completion.id).map(|receive| receive.place)
-        };
-        let Some(place) = place else {
-            self.violation(now, format!("{context}: not the buffer whose turn it is: {completion:?}"));
-            return;
-        };
-        let memory = &hosts[host as usize].memory;
-        let counts = memory.counts(place.region, place.offset, place.length as usize).to_vec();
-        self.returned.push(Returned { host, place, counts: counts.clone() });
-        if completion.status != Status::Success {
-            match completion.status {
-                Status::Flushed | Status::ConnectionLost => {}
-                Status::LengthExceedsBuffer if from.ops.iter().any(|op| op.bad == Some(Bad::TooLong)) => {}
-                status => self.violation(now, format!("{context}: receive failed with {status:?}")),
-            }
-            return;
-        }
-        let nth = self.inbound[index][side][stream].received;
-        self.inbound[index][side][stream].received += 1;
-        let Some((k, op)) = from.ops.iter().enumerate().filter(|(_, op)| op.consumes_receive()).nth(nth) else {
-            self.violation(now, format!("{context}: more messages than were sent: {completion:?}"));
-            return;
-        };
-        if k >= sides[1 - side].posted[stream] {
-            self.violation(now, format!("{context}: message {k} received before it was sent"));
-            return;
-        }
-        let (kind, immediate) = match op.kind {
-            Kind::Write { immediate, .. } => (CompletionKind::ReceiveWriteImmediate, immediate),
-            Kind::Send { immediate } => (CompletionKind::Receive, immediate),
-            _ => (completion.kind, None),
-        };
-        if (completion.kind, completion.immediate, completion.length, completion.solicited)
-            != (kind, immediate, op.length, op.flags.solicited)
-        {
-            self.violation(now, format!("{context}: message {k} is {op:?} but was received as {completion:?}"));
-        }
-        let used = if kind == CompletionKind::Receive { op.length as usize } else { 0 };
-        if used > counts.len() {
-            self.violation(now, format!("{context}: message {k} does not fit its buffer: {completion:?}"));
-            return;
-        }
-        let (filled, rest) = counts.split_at(used);
-        if filled.iter().any(|&count| count != 1) || rest.iter().any(|&count| count != 0) {
-            self.violation(now, format!("{context}: message {k}: bytes not placed once, or beyond its end: {op:?}"));
-        }
-        if let Some(at) = content::first_wrong(op.uid, 0, memory.slice(place.region, place.offset, used)) {
-            self.violation(now, format!("{context}: message {k}: byte {at} is wrong: {op:?}"));
-        }
-        // All that was written before it is there.
-        for (earlier, op) in from.ops[..=k].iter().enumerate() {
-            if op.bad.is_some() {
-                self.violation(now, format!("{context}: message {k} received though {earlier} is wrong: {op:?}"));
-            }
-            if let Kind::Write { target, cell: false, .. } = op.kind
-                && let Err(error) = written(op, target, &hosts[host as usize])
-            {
-                self.violation(now, format!("{context}: message {k} received, but of message {earlier} {error}: {op:?}"));
-            }
-        }
-        let garbage = vec![content::POISON; place.length as usize];
-        hosts[host as usize].memory.store(place.region, place.offset, &garbage);
-    }
-
     /// The hosts of an operation's two ends.
     pub fn ends(&self, index: usize, side: usize) -> [HostId; 2] {
         let hosts = self.plan.connections[index].hosts;
@@ -407,76 +413,3 @@ impl<'a> Judge<'a> {
     }
 }
 
-fn kind_of(op: &OpPlan) -> CompletionKind {
-    match op.kind {
-        Kind::Write { .. } => CompletionKind::Write,
-        Kind::Send { .. } => CompletionKind::Send,
-        Kind::Read { .. } => CompletionKind::Read,
-        Kind::FetchAdd { .. } => CompletionKind::FetchAdd,
-        Kind::CompareSwap { .. } => CompletionKind::CompareSwap,
-    }
-}
-
-/// Whether a write is in its place, whole, exact and once.
-pub fn written(op: &OpPlan, target: Range, host: &SimHost) -> Result<(), String> {
-    let length = target.length as usize;
-    let counts = host.memory.counts(target.region, target.offset, length);
-    if let Some(at) = counts.iter().position(|&count| count != 1) {
-        return Err(format!("byte {at} was placed {} times", counts[at]));
-    }
-    match content::first_wrong(op.uid, 0, host.memory.slice(target.region, target.offset, length)) {
-        Some(at) => Err(format!("byte {at} is wrong")),
-        None => Ok(()),
-    }
-}
-
-/// Whether a successful operation has had its effect.
-fn effect(op: &OpPlan, here: HostId, there: HostId, hosts: &[SimHost], fresh: bool) -> Result<(), String> {
-    let mine = &hosts[here as usize].memory;
-    let arrived = |place: Range| {
-        let counts = mine.counts(place.region, place.offset, place.length as usize);
-        match counts.iter().position(|&count| count != 1) {
-            Some(at) => Err(format!("byte {at} was placed {} times here", counts[at])),
-            None => Ok(()),
-        }
-    };
-    match op.kind {
-        Kind::Write { target, cell: false, .. } => written(op, target, &hosts[there as usize]),
-        Kind::Write { target, .. } if fresh => {
-            let found = hosts[there as usize].memory.slice(target.region, target.offset, target.length as usize);
-            content::first_wrong(op.uid, 0, found).map_or(Ok(()), |at| Err(format!("byte {at} of the cell is wrong")))
-        }
-        // Checked when it is received.
-        Kind::Write { .. } | Kind::Send { .. } => Ok(()),
-        Kind::Read { into, content: (uid, offset), .. } => {
-            arrived(into)?;
-            let found = mine.slice(into.region, into.offset, into.length as usize);
-            content::first_wrong(uid, offset, found).map_or(Ok(()), |at| Err(format!("byte {at} read is wrong")))
-        }
-        Kind::FetchAdd { into, old, .. } => {
-            arrived(into)?;
-            let found = mine.word(into.region, into.offset);
-            match old {
-                Some(old) if old != found => Err(format!("the old word is {found:#x}, not {old:#x}")),
-                _ => Ok(()),
-            }
-        }
-        Kind::CompareSwap { into, old, .. } => {
-            arrived(into)?;
-            let found = mine.word(into.region, into.offset);
-            if found == old { Ok(()) } else { Err(format!("the old word is {found:#x}, not {old:#x}")) }
-        }
-    }
-}
-
-/// The operation has ended: its memory is the application's again.
-fn give_back(op: &OpPlan, here: HostId, hosts: &mut [SimHost], returned: &mut Vec<Returned>) {
-    let memory = &mut hosts[here as usize].memory;
-    if let Some(source) = op.source {
-        memory.store(SOURCE, source.offset, &vec![content::POISON; source.length as usize]);
-    }
-    if let Kind::Read { into, .. } | Kind::FetchAdd { into, .. } | Kind::CompareSwap { into, .. } = op.kind {
-        let counts = memory.counts(into.region, into.offset, into.length as usize).to_vec();
-        returned.push(Returned { host: here, place: into, counts });
-    }
-}

@@ -7,13 +7,17 @@
 
 #![forbid(unsafe_code)]
 
+mod arrival;
 mod content;
+mod effect;
 mod endpoint;
+mod fabric;
 mod faults;
 mod judge;
 mod memory;
 mod operations;
 mod plan;
+mod posting;
 mod verdict;
 mod world;
 
@@ -21,13 +25,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use metaroce_sim::transport::DropReason;
 use world::{Outcome, World};
 
 fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| match text.trim().parse() {
-        Ok(number) => number,
-        Err(_) => panic!("{name}: {text:?} is not a number"),
-    })
+    std::env::var(name)
+        .ok()
+        .map(|text| match text.trim().parse() {
+            Ok(number) => number,
+            Err(_) => panic!("{name}: {text:?} is not a number"),
+        })
 }
 
 fn run(seed: u64, verbose: bool) -> Outcome {
@@ -38,6 +45,15 @@ fn run(seed: u64, verbose: bool) -> Outcome {
     World::new(&plan, verbose).run()
 }
 
+fn print_drops(dropped: &[u64]) {
+    for (index, count) in dropped.iter().enumerate().filter(|(_, count)| **count > 0) {
+        println!(
+            "  {count} datagrams dropped by endpoints: {}",
+            DropReason::name(index)
+        );
+    }
+}
+
 /// Runs a seed; what went wrong, panics included.
 fn judge(seed: u64, verbose: bool) -> Result<Outcome, String> {
     let result = catch_unwind(AssertUnwindSafe(|| run(seed, verbose)));
@@ -46,7 +62,8 @@ fn judge(seed: u64, verbose: bool) -> Result<Outcome, String> {
         Ok(outcome) => Err(outcome.violations.join("\n  ")),
         Err(panic) => {
             let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
+            let text =
+                text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
             Err(format!("panic: {}", text.unwrap_or_default()))
         }
     }
@@ -56,7 +73,13 @@ fn judge(seed: u64, verbose: bool) -> Result<Outcome, String> {
 fn promises_are_kept_under_every_fault() {
     if let Some(seed) = variable("METAROCE_SEED") {
         match judge(seed, true) {
-            Ok(outcome) => eprintln!("seed {seed}: fine, {} events, {} completions", outcome.events, outcome.completions),
+            Ok(outcome) => {
+                eprintln!(
+                    "seed {seed}: fine, {} events, {} completions",
+                    outcome.events, outcome.completions
+                );
+                print_drops(&outcome.dropped);
+            }
             Err(error) => panic!("seed {seed}:\n  {error}"),
         }
         return;
@@ -69,13 +92,19 @@ fn promises_are_kept_under_every_fault() {
     let next = AtomicU64::new(first);
     let (events, completions, runs) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let failures = std::sync::Mutex::new(Vec::new());
+    let dropped = std::sync::Mutex::new([0; DropReason::COUNT]);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    let more = seconds.map_or(seed < first + count, |limit| began.elapsed() < limit);
-                    if !more || failures.lock().is_ok_and(|failures: std::sync::MutexGuard<'_, Vec<_>>| failures.len() >= 5) {
+                    let more =
+                        seconds.map_or(seed < first + count, |limit| began.elapsed() < limit);
+                    if !more
+                        || failures.lock().is_ok_and(
+                            |failures: std::sync::MutexGuard<'_, Vec<_>>| failures.len() >= 5,
+                        )
+                    {
                         break;
                     }
                     match judge(seed, false) {
@@ -83,6 +112,12 @@ fn promises_are_kept_under_every_fault() {
                             events.fetch_add(outcome.events, Ordering::Relaxed);
                             completions.fetch_add(outcome.completions, Ordering::Relaxed);
                             runs.fetch_add(1, Ordering::Relaxed);
+                            if let Ok(mut dropped) = dropped.lock() {
+                                dropped
+                                    .iter_mut()
+                                    .zip(&outcome.dropped)
+                                    .for_each(|(sum, count)| *sum += count);
+                            }
                         }
                         Err(error) => {
                             if let Ok(mut failures) = failures.lock() {
@@ -103,8 +138,11 @@ fn promises_are_kept_under_every_fault() {
         completions.into_inner(),
         began.elapsed().as_secs_f64()
     );
+    print_drops(&dropped.into_inner().unwrap_or([0; DropReason::COUNT]));
     for (seed, error) in &failures {
-        println!("seed {seed}:\n  {error}\n  replay: METAROCE_SEED={seed} cargo test -p metaroce-sim --test dst -- --nocapture");
+        println!(
+            "seed {seed}:\n  {error}\n  replay: METAROCE_SEED={seed} cargo test -p metaroce-sim --test dst -- --nocapture"
+        );
     }
     assert!(failures.is_empty(), "{} seeds failed", failures.len());
 }
@@ -141,7 +179,9 @@ fn plans_are_sound() {
                 }
             }
         }
-        for (host, receives) in (0..).zip(plan.hosts.iter().map(|host| host.shared.iter().flatten())) {
+        for (host, receives) in
+            (0..).zip(plan.hosts.iter().map(|host| host.shared.iter().flatten()))
+        {
             places.extend(receives.map(|receive| (host, receive.place)));
         }
         places.sort_by_key(|(host, place)| (*host, place.region, place.offset));
@@ -150,7 +190,10 @@ fn plans_are_sound() {
             let apart = (host, one.region) != (other_host, other.region)
                 || one.offset + u64::from(one.length) < other.offset;
             assert!(apart, "seed {seed}: {one:?} and {other:?} of host {host}");
-            assert!(other.offset + u64::from(other.length) < plan.hosts[other_host as usize].lengths[other.region]);
+            assert!(
+                other.offset + u64::from(other.length)
+                    < plan.hosts[other_host as usize].lengths[other.region]
+            );
         }
     }
 }

@@ -16,7 +16,10 @@ pub struct RegionBytes {
 
 impl RegionBytes {
     pub fn new(length: usize) -> Self {
-        Self { bytes: vec![UNTOUCHED; length], placed: vec![0; length] }
+        Self {
+            bytes: vec![UNTOUCHED; length],
+            placed: vec![0; length],
+        }
     }
 }
 
@@ -40,7 +43,8 @@ impl OracleMemory {
 
     /// The application writes (which is not placing).
     pub fn store(&mut self, region: usize, offset: u64, bytes: &[u8]) {
-        self.regions[region].bytes[offset as usize..offset as usize + bytes.len()].copy_from_slice(bytes);
+        self.regions[region].bytes[offset as usize..offset as usize + bytes.len()]
+            .copy_from_slice(bytes);
     }
 
     pub fn word(&self, region: usize, offset: u64) -> u64 {
@@ -80,7 +84,12 @@ impl Memory for OracleMemory {
         }
     }
 
-    fn gather(&self, region: RegionIndex, offset: u64, bytes: &mut [u8]) -> Result<(), MemoryFault> {
+    fn gather(
+        &self,
+        region: RegionIndex,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<(), MemoryFault> {
         let source = self.regions.get(usize::from(region.0)).ok_or(MemoryFault)?;
         let start = usize::try_from(offset).map_err(|_| MemoryFault)?;
         let end = start.checked_add(bytes.len()).ok_or(MemoryFault)?;
@@ -88,9 +97,17 @@ impl Memory for OracleMemory {
         Ok(())
     }
 
-    fn modify(&mut self, region: RegionIndex, offset: u64, change: AtomicChange) -> Result<u64, MemoryFault> {
+    fn modify(
+        &mut self,
+        region: RegionIndex,
+        offset: u64,
+        change: AtomicChange,
+    ) -> Result<u64, MemoryFault> {
         if !offset.is_multiple_of(8) {
-            self.violations.push(format!("{}: atomic at {offset} of region {}", self.now, region.0));
+            self.violations.push(format!(
+                "{}: atomic at {offset} of region {}",
+                self.now, region.0
+            ));
             return Err(MemoryFault);
         }
         let mut word = [0; 8];

@@ -5,8 +5,8 @@ use metaroce_sim::random::Stream;
 use metaroce_sim::time::Time;
 
 use crate::plan::{
-    Bad, FORBIDDEN, HostPlan, INBOX, Kind, LIBRARY, OpPlan, REGIONS, Range, ReceivePlan, SHARED, SOURCE, TARGET,
-    WORDS,
+    Bad, FORBIDDEN, HostPlan, INBOX, Kind, LIBRARY, OpPlan, REGIONS, Range, ReceivePlan, SHARED,
+    SOURCE, TARGET, WORDS,
 };
 
 /// Bytes of the region that is only read.
@@ -43,7 +43,11 @@ impl Layout {
     fn place(&mut self, random: &mut Stream, region: usize, length: u32) -> Range {
         let offset = self.used[region] + random.between(1, 40);
         self.used[region] = offset + u64::from(length);
-        Range { region, offset, length }
+        Range {
+            region,
+            offset,
+            length,
+        }
     }
 
     fn word(&mut self) -> u64 {
@@ -62,12 +66,22 @@ impl Layout {
             let (count, length) = self.shared_needs[queue];
             let late = random.one_in(1, 3);
             let mut times: Vec<Time> = (0..count)
-                .map(|_| if late { Time::from_ps(random.below(span.ps())) } else { Time::ZERO })
+                .map(|_| {
+                    if late {
+                        Time::from_ps(random.below(span.ps()))
+                    } else {
+                        Time::ZERO
+                    }
+                })
                 .collect();
             times.sort();
             for at in times {
                 let place = self.place(random, INBOX, length);
-                host.shared[queue].push(ReceivePlan { uid: next(uid), place, at });
+                host.shared[queue].push(ReceivePlan {
+                    uid: next(uid),
+                    place,
+                    at,
+                });
             }
         }
         host.common_word = self.word();
@@ -118,24 +132,46 @@ impl Builder<'_> {
         let uid = next(self.uid);
         let carries = matches!(kind, Kind::Write { .. } | Kind::Send { .. });
         let inline = carries && length <= 32 && self.random.one_in(1, 2);
-        let source = (carries && !inline).then(|| self.layouts[self.here].place(self.random, SOURCE, length));
+        let source = (carries && !inline)
+            .then(|| self.layouts[self.here].place(self.random, SOURCE, length));
         let flags = WorkFlags {
             signaled: self.random.one_in(4, 5),
             solicited: self.random.one_in(1, 5),
             fence: fence || self.random.one_in(1, 10),
         };
-        self.stream.ops.push(OpPlan { uid, kind, length, source, flags, bad: None, at });
+        self.stream.ops.push(OpPlan {
+            uid,
+            kind,
+            length,
+            source,
+            flags,
+            bad: None,
+            at,
+        });
     }
 
     fn write(&mut self, at: Time, immediate: bool) {
         let length = length(self.random, self.small);
         let target = self.layouts[self.there].place(self.random, TARGET, length);
         let immediate = immediate.then(|| self.random.bits() as u32);
-        self.push(Kind::Write { target, immediate, cell: false }, length, at, false);
+        self.push(
+            Kind::Write {
+                target,
+                immediate,
+                cell: false,
+            },
+            length,
+            at,
+            false,
+        );
     }
 
     fn send(&mut self, at: Time) {
-        let most = if self.stream.shared.is_some() { 6_000 } else { u32::MAX };
+        let most = if self.stream.shared.is_some() {
+            6_000
+        } else {
+            u32::MAX
+        };
         let length = length(self.random, self.small).min(most);
         let immediate = self.random.one_in(1, 2).then(|| self.random.bits() as u32);
         self.push(Kind::Send { immediate }, length, at, false);
@@ -144,9 +180,22 @@ impl Builder<'_> {
     fn read(&mut self, at: Time, library: u64) {
         let length = length(self.random, self.small);
         let offset = self.random.below(LIBRARY_BYTES - u64::from(length));
-        let from = Range { region: LIBRARY, offset, length };
+        let from = Range {
+            region: LIBRARY,
+            offset,
+            length,
+        };
         let into = self.layouts[self.here].place(self.random, INBOX, length);
-        self.push(Kind::Read { from, into, content: (library, offset) }, length, at, false);
+        self.push(
+            Kind::Read {
+                from,
+                into,
+                content: (library, offset),
+            },
+            length,
+            at,
+            false,
+        );
     }
 
     /// Writes the cell and reads it back: a fenced write must wait for the read before it.
@@ -155,15 +204,36 @@ impl Builder<'_> {
             Some(cell) => cell,
             None => {
                 let length = self.random.between(1, 12_000) as u32;
-                (self.layouts[self.there].place(self.random, TARGET, length), None)
+                (
+                    self.layouts[self.there].place(self.random, TARGET, length),
+                    None,
+                )
             }
         };
-        self.push(Kind::Write { target: range, immediate: None, cell: true }, range.length, at, holds.is_some());
+        self.push(
+            Kind::Write {
+                target: range,
+                immediate: None,
+                cell: true,
+            },
+            range.length,
+            at,
+            holds.is_some(),
+        );
         let written = *self.uid - 1;
         self.cell = Some((range, Some(written)));
         let into = self.layouts[self.here].place(self.random, INBOX, range.length);
         let content = (written, 0);
-        self.push(Kind::Read { from: range, into, content }, range.length, at, false);
+        self.push(
+            Kind::Read {
+                from: range,
+                into,
+                content,
+            },
+            range.length,
+            at,
+            false,
+        );
     }
 
     fn atomic(&mut self, at: Time) {
@@ -173,17 +243,42 @@ impl Builder<'_> {
         let (kind, value) = match self.random.below(3) {
             0 => {
                 let add = self.random.between(1, 1000);
-                (Kind::FetchAdd { word: u64::MAX, into, add, old: None }, last)
+                (
+                    Kind::FetchAdd {
+                        word: u64::MAX,
+                        into,
+                        add,
+                        old: None,
+                    },
+                    last,
+                )
             }
             1 => {
                 let add = self.random.bits();
-                (Kind::FetchAdd { word, into, add, old: Some(last) }, last.wrapping_add(add))
+                (
+                    Kind::FetchAdd {
+                        word,
+                        into,
+                        add,
+                        old: Some(last),
+                    },
+                    last.wrapping_add(add),
+                )
             }
             _ => {
                 let hit = self.random.one_in(2, 3);
                 let compare = if hit { last } else { last ^ 1 };
                 let swap = self.random.bits();
-                (Kind::CompareSwap { word, into, compare, swap, old: last }, if hit { swap } else { last })
+                (
+                    Kind::CompareSwap {
+                        word,
+                        into,
+                        compare,
+                        swap,
+                        old: last,
+                    },
+                    if hit { swap } else { last },
+                )
             }
         };
         self.push(kind, 8, at, false);
@@ -193,10 +288,14 @@ impl Builder<'_> {
     /// Makes one operation wrong.
     fn spoil(&mut self) {
         let index = self.random.below(self.stream.ops.len() as u64) as usize;
-        let bad = *self.random.pick(&[Bad::Key, Bad::Bounds, Bad::Denied, Bad::TooLong]);
+        let bad = *self
+            .random
+            .pick(&[Bad::Key, Bad::Bounds, Bad::Denied, Bad::TooLong]);
         let op = &mut self.stream.ops[index];
         let fits = match op.kind {
-            Kind::Send { .. } => bad == Bad::TooLong && op.length > 0 && self.stream.shared.is_none(),
+            Kind::Send { .. } => {
+                bad == Bad::TooLong && op.length > 0 && self.stream.shared.is_none()
+            }
             // What touches no byte needs no right.
             _ => bad != Bad::TooLong && op.length > 0,
         };
@@ -220,20 +319,43 @@ pub fn plan_direction(
     if begin == Time::NEVER {
         return direction;
     }
-    let count = if small { random.between(1, 2) } else { random.between(1, 6) };
+    let count = if small {
+        random.between(1, 2)
+    } else {
+        random.between(1, 6)
+    };
     for _ in 0..count {
-        let shared = random.one_in(1, 4).then(|| random.below(SHARED as u64) as u8);
+        let shared = random
+            .one_in(1, 4)
+            .then(|| random.below(SHARED as u64) as u8);
         let word = layouts[hosts[1]].word();
-        let stream = StreamPlan { shared, word, ..StreamPlan::default() };
+        let stream = StreamPlan {
+            shared,
+            word,
+            ..StreamPlan::default()
+        };
         let [here, there] = hosts;
-        let mut builder = Builder { random, uid, layouts, here, there, stream, cell: None, small };
+        let mut builder = Builder {
+            random,
+            uid,
+            layouts,
+            here,
+            there,
+            stream,
+            cell: None,
+            small,
+        };
         let mut at = begin + Time::from_ps(builder.random.below(span.ps() / 2));
         let taste = builder.random.below(6);
         for _ in 0..builder.random.between(1, 14) {
             if builder.random.one_in(1, 3) {
                 at += Time::from_ps(builder.random.below(span.ps() / 6));
             }
-            match if builder.random.one_in(1, 3) { taste } else { builder.random.below(6) } {
+            match if builder.random.one_in(1, 3) {
+                taste
+            } else {
+                builder.random.below(6)
+            } {
                 0 => builder.write(at, false),
                 1 => builder.write(at, true),
                 2 => builder.send(at),
@@ -275,16 +397,26 @@ fn plan_receives(
             at = at.max(begin + Time::from_ps(random.below(span.ps())));
         }
         let length = match op.kind {
-            Kind::Send { .. } if op.bad == Some(Bad::TooLong) => random.below(u64::from(op.length)) as u32,
+            Kind::Send { .. } if op.bad == Some(Bad::TooLong) => {
+                random.below(u64::from(op.length)) as u32
+            }
             Kind::Send { .. } => op.length + random.below(50) as u32,
             _ => random.below(20) as u32,
         };
         let place = layout.place(random, INBOX, length);
-        stream.receives.push(ReceivePlan { uid: next(uid), place, at });
+        stream.receives.push(ReceivePlan {
+            uid: next(uid),
+            place,
+            at,
+        });
     }
     if stream.shared.is_none() && random.one_in(1, 5) {
         let place = layout.place(random, INBOX, 100);
-        stream.receives.push(ReceivePlan { uid: next(uid), place, at });
+        stream.receives.push(ReceivePlan {
+            uid: next(uid),
+            place,
+            at,
+        });
     }
 }
 

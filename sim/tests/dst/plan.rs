@@ -87,7 +87,14 @@ pub struct OpPlan {
 
 impl OpPlan {
     pub fn consumes_receive(&self) -> bool {
-        matches!(self.kind, Kind::Send { .. } | Kind::Write { immediate: Some(_), .. })
+        matches!(
+            self.kind,
+            Kind::Send { .. }
+                | Kind::Write {
+                    immediate: Some(_),
+                    ..
+                }
+        )
     }
 }
 
@@ -151,7 +158,7 @@ pub struct Plan {
     pub heal: Time,
     /// Everything must have ended.
     pub deadline: Time,
-    /// No path keeps order, or clocks jump: copies are allowed to travel.
+    /// Every path keeps its order and no clock jumps: nothing may be sent again that has arrived.
     pub orderly: bool,
 }
 
@@ -170,7 +177,12 @@ fn endpoint_config(random: &mut Stream, mbps: u64, planes: u8, corruption: bool)
     }
 }
 
-fn connection_config(random: &mut Stream, mbps: u64, failure_timeout: Duration, rtt: Time) -> ConnectionConfig {
+fn connection_config(
+    random: &mut Stream,
+    mbps: u64,
+    failure_timeout: Duration,
+    rtt: Time,
+) -> ConnectionConfig {
     let most_paths = if random.one_in(1, 2) { 8 } else { 64 };
     ConnectionConfig {
         paths: random.between(1, most_paths) as u8,
@@ -198,7 +210,8 @@ pub fn plan(seed: u64) -> Plan {
     let planes = *random.pick(&[1, 1, 1, 2, 4]);
     // A slow line needs a long round trip: the packets themselves take 35 us each at 1 Gb/s.
     let least_rtt = if mbps < 10_000 { 150_000 } else { 14_090 };
-    let base_rtt = Time::from_ns((*random.pick(&[100_000, 14_090, 20_000, 200_000])).max(least_rtt));
+    let base_rtt =
+        Time::from_ns((*random.pick(&[100_000, 14_090, 20_000, 200_000])).max(least_rtt));
     let star = random.one_in(1, 3);
     let host_count = if star { random.between(2, 4) as u32 } else { 2 };
     let span = Time::from_us(random.between(200, 6_000));
@@ -252,10 +265,18 @@ pub fn plan(seed: u64) -> Plan {
             config.rnr_attempts = 255;
         }
         config.service = index as u32;
-        let open_at = if random.one_in(2, 3) { Time::ZERO } else { Time::from_ps(random.below(span.ps() / 2)) };
+        let open_at = if random.one_in(2, 3) {
+            Time::ZERO
+        } else {
+            Time::from_ps(random.below(span.ps() / 2))
+        };
         let close = random.one_in(1, 4).then(|| {
             let at = open_at + Time::from_ps(random.below(span.ps()));
-            let mode = if random.one_in(1, 2) { Mode::Drain } else { Mode::Abort(random.below(1 << 16) as u16) };
+            let mode = if random.one_in(1, 2) {
+                Mode::Drain
+            } else {
+                Mode::Abort(random.below(1 << 16) as u16)
+            };
             (at, random.below(2) as usize, mode)
         });
         let small = hosts[from as usize].small || hosts[to as usize].small;
@@ -266,14 +287,24 @@ pub fn plan(seed: u64) -> Plan {
                 &mut uid,
                 &mut layouts,
                 [here as usize, there as usize],
-                if busy { (open_at, span) } else { (Time::NEVER, span) },
+                if busy {
+                    (open_at, span)
+                } else {
+                    (Time::NEVER, span)
+                },
                 small,
             )
         };
         let directions = [direction(from, to), direction(to, from)];
         hosts[from as usize].connections += 1;
         hosts[to as usize].connections += 1;
-        connections.push(ConnectionPlan { hosts: [from, to], config, open_at, close, directions });
+        connections.push(ConnectionPlan {
+            hosts: [from, to],
+            config,
+            open_at,
+            close,
+            directions,
+        });
     }
     for (host, layout) in hosts.iter_mut().zip(&mut layouts) {
         layout.finish(&mut random, &mut uid, host, span);
@@ -284,10 +315,16 @@ pub fn plan(seed: u64) -> Plan {
     }
 
     let bytes: u64 = layouts.iter().map(Layout::total_bytes).sum();
-    let jumps: u64 = hosts.iter().flat_map(|host| &host.jumps).map(|jump| jump.1.unsigned_abs()).sum();
+    let jumps: u64 = hosts
+        .iter()
+        .flat_map(|host| &host.jumps)
+        .map(|jump| jump.1.unsigned_abs())
+        .sum();
     let work = Time::to_send(bytes * 20 + 1_000_000, mbps.min(1_000));
-    let deadline =
-        heal + Time::from_ns(failure_timeout.as_nanos() * 4 + jumps * 4) + work + Time::from_ms(400);
+    let deadline = heal
+        + Time::from_ns(failure_timeout.as_nanos() * 4 + jumps * 4)
+        + work
+        + Time::from_ms(400);
     let orderly = faults.orderly && !faults.clock_jumps;
     Plan {
         seed,

@@ -4,15 +4,24 @@ use metaroce_core::work::Status;
 use metaroce_sim::time::Time;
 
 use crate::content;
-use crate::judge::{Judge, written};
+use crate::effect::written;
+use crate::judge::Judge;
 use crate::plan::{Kind, REGIONS, Range, TARGET, WORDS};
 use crate::world::{Side, SimHost};
 
 impl Judge<'_> {
     /// Judges what is left in memory.
     pub fn finish(&mut self, now: Time, hosts: &[SimHost], sides: &[[Side; 2]]) {
-        let mut allowed: Vec<Vec<Vec<u8>>> =
-            hosts.iter().map(|host| host.memory.regions.iter().map(|r| vec![0; r.bytes.len()]).collect()).collect();
+        let mut allowed: Vec<Vec<Vec<u8>>> = hosts
+            .iter()
+            .map(|host| {
+                host.memory
+                    .regions
+                    .iter()
+                    .map(|r| vec![0; r.bytes.len()])
+                    .collect()
+            })
+            .collect();
         for (index, connection) in self.plan.connections.iter().enumerate() {
             for side in 0..2 {
                 for stream in 0..connection.directions[side].streams.len() {
@@ -23,7 +32,11 @@ impl Judge<'_> {
                 for (stream, plan) in connection.directions[1 - side].streams.iter().enumerate() {
                     let posted = sides[index][side].receives[stream];
                     for receive in &plan.receives[..posted] {
-                        allow(&mut allowed[connection.hosts[side] as usize], receive.place, 1);
+                        allow(
+                            &mut allowed[connection.hosts[side] as usize],
+                            receive.place,
+                            1,
+                        );
                     }
                 }
             }
@@ -40,7 +53,10 @@ impl Judge<'_> {
             if let Some(before) = &self.withdrawn[id]
                 && *before != host.memory.regions[TARGET].placed
             {
-                self.violation(now, format!("host {id}: bytes were placed in a region after it was withdrawn"));
+                self.violation(
+                    now,
+                    format!("host {id}: bytes were placed in a region after it was withdrawn"),
+                );
             }
         }
         for returned in std::mem::take(&mut self.returned) {
@@ -49,7 +65,10 @@ impl Judge<'_> {
             if memory.counts(place.region, place.offset, place.length as usize) != returned.counts {
                 self.violation(
                     now,
-                    format!("host {}: {place:?} was written to after it was given back", returned.host),
+                    format!(
+                        "host {}: {place:?} was written to after it was given back",
+                        returned.host
+                    ),
                 );
             }
         }
@@ -85,7 +104,11 @@ impl Judge<'_> {
                         continue;
                     }
                     let host = &hosts[there as usize];
-                    let verdict = if succeeded { written(op, target, host) } else { partly(op.uid, target, host) };
+                    let verdict = if succeeded {
+                        written(op, target, host)
+                    } else {
+                        partly(op.uid, target, host)
+                    };
                     if let Err(error) = verdict {
                         self.violation(
                             now,
@@ -94,7 +117,9 @@ impl Judge<'_> {
                     }
                 }
                 Kind::Send { .. } => {}
-                Kind::Read { into, .. } | Kind::FetchAdd { into, .. } | Kind::CompareSwap { into, .. } => {
+                Kind::Read { into, .. }
+                | Kind::FetchAdd { into, .. }
+                | Kind::CompareSwap { into, .. } => {
                     allow(&mut allowed[here as usize], into, 1);
                 }
             }
@@ -102,7 +127,15 @@ impl Judge<'_> {
     }
 
     /// The word that only this stream changes: each operation executed once, in order.
-    fn word(&mut self, now: Time, index: usize, side: usize, stream: usize, hosts: &[SimHost], sides: &[Side; 2]) {
+    fn word(
+        &mut self,
+        now: Time,
+        index: usize,
+        side: usize,
+        stream: usize,
+        hosts: &[SimHost],
+        sides: &[Side; 2],
+    ) {
         let [_, there] = self.ends(index, side);
         let plan = self.plan;
         let work = &plan.connections[index].directions[side].streams[stream];
@@ -139,13 +172,20 @@ impl Judge<'_> {
     fn common_word(&mut self, now: Time, id: usize, host: &SimHost, sides: &[[Side; 2]]) {
         let mut uncertain = 0;
         for (index, connection) in self.plan.connections.iter().enumerate() {
-            for side in 0..2 {
+            for (side, state) in sides[index].iter().enumerate() {
                 if connection.hosts[1 - side] as usize != id {
                     continue;
                 }
                 for (stream, plan) in connection.directions[side].streams.iter().enumerate() {
-                    for (k, op) in plan.ops[..sides[index][side].posted[stream]].iter().enumerate() {
-                        if let Kind::FetchAdd { word: u64::MAX, add, .. } = op.kind
+                    for (k, op) in plan.ops[..state.posted[stream]]
+                        .iter()
+                        .enumerate()
+                    {
+                        if let Kind::FetchAdd {
+                            word: u64::MAX,
+                            add,
+                            ..
+                        } = op.kind
                             && op.bad.is_none()
                             && self.streams[index][side][stream].status[k] != Some(Status::Success)
                         {
@@ -161,11 +201,19 @@ impl Judge<'_> {
         let mut at = 0;
         for (old, add) in chain.into_iter().chain([(last, 0)]) {
             let Some(gap) = old.checked_sub(at) else {
-                self.violation(now, format!("host {id}: an add to the common word was lost or done twice, at {old}"));
+                self.violation(
+                    now,
+                    format!(
+                        "host {id}: an add to the common word was lost or done twice, at {old}"
+                    ),
+                );
                 return;
             };
             if gap > uncertain {
-                self.violation(now, format!("host {id}: the common word jumps by {gap} at {old}"));
+                self.violation(
+                    now,
+                    format!("host {id}: the common word jumps by {gap} at {old}"),
+                );
                 return;
             }
             uncertain -= gap;
@@ -176,8 +224,12 @@ impl Judge<'_> {
     /// Operations are flushed only when their stream or connection failed or was closed.
     fn flushes(&mut self, now: Time, index: usize, side: usize, stream: usize) {
         let status = self.streams[index][side][stream].status.clone();
-        let cause = self.failed.contains(&(index, stream)) || self.lost.contains(&index) || self.is_closing(index);
-        if let Some(k) = status.iter().position(|status| *status == Some(Status::Flushed))
+        let cause = self.failed.contains(&(index, stream))
+            || self.lost.contains(&index)
+            || self.is_closing(index);
+        if let Some(k) = status
+            .iter()
+            .position(|status| *status == Some(Status::Flushed))
             && !cause
         {
             self.violation(
@@ -185,8 +237,12 @@ impl Judge<'_> {
                 format!("connection {index} side {side} stream {stream}: operation {k} flushed without a cause"),
             );
         }
-        let success_after = status.iter().rposition(|status| *status == Some(Status::Success));
-        let failure = status.iter().position(|status| status.is_some_and(|status| status != Status::Success));
+        let success_after = status
+            .iter()
+            .rposition(|status| *status == Some(Status::Success));
+        let failure = status
+            .iter()
+            .position(|status| status.is_some_and(|status| status != Status::Success));
         if let (Some(success), Some(failure)) = (success_after, failure)
             && success > failure
         {
@@ -201,11 +257,17 @@ impl Judge<'_> {
     fn untouched(&mut self, now: Time, id: usize, host: &SimHost, allowed: &[Vec<u8>]) {
         for region in (0..REGIONS).filter(|&region| region != WORDS) {
             let placed = &host.memory.regions[region].placed;
-            let wrong = placed.iter().zip(&allowed[region]).position(|(placed, allowed)| placed > allowed);
+            let wrong = placed
+                .iter()
+                .zip(&allowed[region])
+                .position(|(placed, allowed)| placed > allowed);
             if let Some(at) = wrong {
                 self.violation(
                     now,
-                    format!("host {id}: byte {at} of region {region} was placed {} times, allowed {}", placed[at], allowed[region][at]),
+                    format!(
+                        "host {id}: byte {at} of region {region} was placed {} times, allowed {}",
+                        placed[at], allowed[region][at]
+                    ),
                 );
             }
         }
