@@ -156,5 +156,4 @@ impl Judge<'_> {
             .memory
             .store(place.region, place.offset, &garbage);
     }
-
 }

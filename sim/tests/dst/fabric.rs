@@ -65,4 +65,3 @@ pub fn network(plan: &Plan) -> topology::Topology {
     }
     topology
 }
-

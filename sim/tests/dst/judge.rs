@@ -15,7 +15,7 @@ use metaroce_sim::transport::CloseMode;
 
 use crate::effect::{effect, give_back, kind_of};
 use crate::operations::DirectionPlan;
-use crate::plan::{Bad, INBOX, Kind, OpPlan, Plan, Range, ReceivePlan, SHARED, SOURCE, TARGET};
+use crate::plan::{Bad, INBOX, Kind, OpPlan, Plan, Range, ReceivePlan, SHARED, TARGET};
 use crate::world::{Side, SimHost};
 
 /// What is known of the operations of one side on one stream.
@@ -412,4 +412,3 @@ impl<'a> Judge<'a> {
         [hosts[side], hosts[1 - side]]
     }
 }
-

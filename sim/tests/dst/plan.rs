@@ -120,6 +120,8 @@ pub struct ConnectionPlan {
     pub open_at: Time,
     /// When, which side, how.
     pub close: Option<(Time, usize, Mode)>,
+    /// When and on which side requests are posted that must be refused.
+    pub misuse: Option<(Time, usize)>,
     /// Work of the initiator and of the acceptor.
     pub directions: [DirectionPlan; 2],
 }
@@ -279,6 +281,12 @@ pub fn plan(seed: u64) -> Plan {
             };
             (at, random.below(2) as usize, mode)
         });
+        let misuse = random.one_in(1, 4).then(|| {
+            (
+                open_at + Time::from_ps(random.below(span.ps())),
+                random.below(2) as usize,
+            )
+        });
         let small = hosts[from as usize].small || hosts[to as usize].small;
         let mut direction = |here: u32, there: u32| {
             let busy = random.one_in(3, 4);
@@ -303,6 +311,7 @@ pub fn plan(seed: u64) -> Plan {
             config,
             open_at,
             close,
+            misuse,
             directions,
         });
     }

@@ -1,15 +1,16 @@
 //! Posting work and buffers as their times come.
 
-use metaroce_core::memory::{LocalSlice, RemoteAddress};
+use metaroce_core::memory::{LocalSlice, RegionError, RemoteAddress};
 use metaroce_core::work::{
-    ConnectionHandle, Operation, PostError, ReceiveQueue, ReceiveRequest, Source, WorkRequest,
+    ConnectionHandle, Operation, PostError, ReceiveQueue, ReceiveRequest, Source, WorkFlags,
+    WorkRequest,
 };
 use metaroce_sim::packet::HostId;
 use metaroce_sim::time::Time;
 use metaroce_sim::transport::Transport;
 
 use crate::content;
-use crate::plan::{Bad, FORBIDDEN, Kind, OpPlan, Range, SHARED, TARGET, WORDS};
+use crate::plan::{Bad, FORBIDDEN, INBOX, Kind, OpPlan, Range, SHARED, SOURCE, TARGET, WORDS};
 use crate::world::World;
 
 impl World<'_> {
@@ -95,6 +96,123 @@ impl World<'_> {
                     break;
                 }
                 self.sides[index][side].receives[stream] += 1;
+            }
+        }
+    }
+
+    /// Requests that must be refused at once, and leave no trace.
+    pub fn misuse(&mut self, index: usize, side: usize) {
+        let [here, there] = self.judge.ends(index, side);
+        let state = &self.sides[index][side];
+        let (Some(handle), true, None) = (state.handle, state.established, state.closed) else {
+            return;
+        };
+        let now = self.sim.now();
+        let region = self.regions[here as usize][INBOX].index;
+        let end = self.plan.hosts[here as usize].lengths[INBOX];
+        let key = self.regions[there as usize][WORDS].key;
+        let base = self.plan.hosts[there as usize].bases[WORDS];
+        let word = LocalSlice {
+            region,
+            offset: 8,
+            length: 8,
+        };
+        let outside = LocalSlice {
+            region,
+            offset: end,
+            length: 1,
+        };
+        let unwritable = LocalSlice {
+            region: self.regions[here as usize][SOURCE].index,
+            offset: 0,
+            length: 1,
+        };
+        let remote = RemoteAddress { address: base, key };
+        let odd = RemoteAddress {
+            address: base + 4,
+            key,
+        };
+        let cases = [
+            (
+                Operation::Write {
+                    local: Source::Inline(&[0; 33]),
+                    remote,
+                    immediate: None,
+                },
+                PostError::BadLength,
+            ),
+            (
+                Operation::Send {
+                    local: Source::Region(outside),
+                    immediate: None,
+                },
+                PostError::Local(RegionError::OutOfBounds),
+            ),
+            (
+                Operation::Read {
+                    local: unwritable,
+                    remote,
+                },
+                PostError::Local(RegionError::AccessDenied),
+            ),
+            (
+                Operation::FetchAdd {
+                    local: word,
+                    remote: odd,
+                    add: 1,
+                },
+                PostError::Unaligned,
+            ),
+            (
+                Operation::FetchAdd {
+                    local: LocalSlice { length: 4, ..word },
+                    remote,
+                    add: 1,
+                },
+                PostError::BadLength,
+            ),
+        ];
+        let host = self.sim.host(here);
+        let at = host.instant(now);
+        let mut answers = Vec::new();
+        for (operation, expected) in cases {
+            let work = WorkRequest {
+                id: u64::MAX,
+                operation,
+                flags: WorkFlags::default(),
+            };
+            answers.push((expected, host.endpoint.post(at, handle, 0, &work)));
+        }
+        let work = WorkRequest {
+            id: u64::MAX,
+            operation: Operation::Send {
+                local: Source::Inline(&[]),
+                immediate: None,
+            },
+            flags: WorkFlags::default(),
+        };
+        answers.push((
+            PostError::UnknownStream,
+            host.endpoint.post(at, handle, 1_000, &work),
+        ));
+        let stranger = ConnectionHandle::from_bits(handle.to_bits() ^ 0x4000_0000);
+        answers.push((
+            PostError::UnknownConnection,
+            host.endpoint.post(at, stranger, 0, &work),
+        ));
+        for (expected, answer) in answers {
+            let allowed = match answer {
+                Ok(()) => false,
+                Err(PostError::QueueFull | PostError::StreamFailed | PostError::NotEstablished) => {
+                    true
+                }
+                Err(error) => error == expected,
+            };
+            if !allowed {
+                self.judge.violation(
+                    now,
+                    format!("misuse that is {expected:?} was answered {answer:?}"),
+                );
             }
         }
     }

@@ -177,10 +177,7 @@ impl Judge<'_> {
                     continue;
                 }
                 for (stream, plan) in connection.directions[side].streams.iter().enumerate() {
-                    for (k, op) in plan.ops[..state.posted[stream]]
-                        .iter()
-                        .enumerate()
-                    {
+                    for (k, op) in plan.ops[..state.posted[stream]].iter().enumerate() {
                         if let Kind::FetchAdd {
                             word: u64::MAX,
                             add,

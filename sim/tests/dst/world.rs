@@ -3,17 +3,12 @@
 use std::collections::HashMap;
 
 use metaroce_core::config::ConnectionConfig;
-use metaroce_core::memory::{Access, LocalSlice, Region, RemoteAddress};
-use metaroce_core::work::{
-    CloseReason, ConnectionHandle, Event, Operation, PostError, ReceiveQueue, ReceiveRequest,
-    Source, WorkRequest,
-};
+use metaroce_core::memory::Region;
+use metaroce_core::work::{CloseReason, ConnectionHandle, Event};
 use metaroce_sim::host::{Host, Payload, secret, set_addresses};
 use metaroce_sim::packet::HostId;
-use metaroce_sim::port::{Node, PortConfig};
 use metaroce_sim::simulation::{Simulation, Stop};
 use metaroce_sim::time::Time;
-use metaroce_sim::topology::{self, PairConfig, StarConfig};
 use metaroce_sim::transport::{CloseMode, DropReason, Transport, address};
 
 use crate::content;
@@ -22,10 +17,7 @@ use crate::fabric::{network, rights};
 use crate::judge::Judge;
 use crate::memory::{OracleMemory, RegionBytes};
 use crate::operations::library_uid;
-use crate::plan::{
-    Bad, FORBIDDEN, INBOX, Kind, LIBRARY, Mode, OpPlan, Plan, REGIONS, Range, SHARED, SOURCE,
-    TARGET, WORDS,
-};
+use crate::plan::{LIBRARY, Mode, Plan, REGIONS, SHARED, SOURCE, TARGET, WORDS};
 
 pub type SimHost = Host<AnyEndpoint, OracleMemory>;
 
@@ -35,6 +27,7 @@ pub enum Action {
     Close(usize),
     Jump(HostId, i64),
     Deregister(HostId),
+    Misuse(usize, usize),
     Pump,
 }
 
@@ -196,6 +189,9 @@ impl<'a> World<'a> {
             if let Some((at, ..)) = connection.close {
                 actions.push((at, Action::Close(index)));
             }
+            if let Some((at, side)) = connection.misuse {
+                actions.push((at, Action::Misuse(index, side)));
+            }
             for direction in &connection.directions {
                 for stream in &direction.streams {
                     actions.extend(stream.ops.iter().map(|op| (op.at, Action::Pump)));
@@ -347,6 +343,7 @@ impl<'a> World<'a> {
                 self.judge.withdrawn[host as usize] = Some(memory.regions[TARGET].placed.clone());
                 self.sim.kick(host);
             }
+            Action::Misuse(index, side) => self.misuse(index, side),
             Action::Pump => {
                 for host in 0..self.plan.hosts.len() as HostId {
                     self.pump(host);
