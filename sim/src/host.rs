@@ -13,7 +13,7 @@ use crate::random::{Purpose, Stream};
 use crate::simulation::Station;
 use crate::time::Time;
 use crate::transport::{
-    self, DropReason, FIRST_SOURCE_PORT, HeaderBuffer, ReceiveMeta, Transmit, Transport, address,
+    self, DropReason, FIRST_SOURCE_PORT, HEADER_BUFFER, ReceiveMeta, Transmit, Transport, address,
     host_of,
 };
 
@@ -104,7 +104,7 @@ pub struct Host<T, M> {
     id: HostId,
     payload: Payload,
     overhead_bytes: u32,
-    header: HeaderBuffer,
+    header: [u8; HEADER_BUFFER],
     scratch: Vec<u8>,
     /// Its clock minus the simulation's, in ns.
     clock_offset_ns: i64,
@@ -150,7 +150,7 @@ impl<T: Transport, M: SimMemory> Host<T, M> {
             id,
             payload,
             overhead_bytes: u32::from(config.overhead_bytes),
-            header: HeaderBuffer::new(),
+            header: [0; HEADER_BUFFER],
             scratch: vec![0; usize::from(config.payload_bytes) + 256],
             clock_offset_ns: 1_000_000_000,
             news: VecDeque::new(),
@@ -272,7 +272,7 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
                 if let Some(transmit) = &transmit {
                     packet
                         .bytes
-                        .extend_from_slice(&self.header.as_slice()[..transmit.header_length]);
+                        .extend_from_slice(&self.header[..transmit.header_length]);
                 }
                 transmit
             }
@@ -300,7 +300,7 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
         true
     }
 
-    fn deadline(&self, _: Time) -> Option<Time> {
+    fn deadline(&mut self, _: Time) -> Option<Time> {
         let at = self.endpoint.poll_timeout()?;
         if at == Instant::FAR_FUTURE {
             return None;

@@ -13,7 +13,7 @@ pub trait Station {
     /// A line is free: the next packet is written to `packet`, if there is one.
     fn transmit(&mut self, now: Time, packet: &mut Packet) -> bool;
     /// When it wants to be called next.
-    fn deadline(&self, now: Time) -> Option<Time>;
+    fn deadline(&mut self, now: Time) -> Option<Time>;
     /// The deadline has come.
     fn timeout(&mut self, now: Time);
     /// Whether the scenario should look at it.
@@ -241,7 +241,7 @@ mod tests {
             packet.plane = 0;
             true
         }
-        fn deadline(&self, _: Time) -> Option<Time> {
+        fn deadline(&mut self, _: Time) -> Option<Time> {
             self.wake
         }
         fn timeout(&mut self, _: Time) {

@@ -3,11 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use metaroce_core::config::{ConfigError, ConnectionConfig, EndpointConfig};
-pub use metaroce_core::endpoint::{CloseMode, ConnectionEntry, Endpoint, HeaderBuffer};
+use metaroce_core::endpoint::{ConnectionEntry, Endpoint};
 use metaroce_core::memory::{Access, Memory, Region, RegionError, RegionIndex};
 pub use metaroce_core::stats::DropReason;
 use metaroce_core::time::Instant;
-pub use metaroce_core::transmit::{Class, Ecn, ReceiveMeta, Transmit};
+pub use metaroce_core::transmit::{Class, Ecn, HEADER_BUFFER, ReceiveMeta, Transmit};
+pub use metaroce_core::work::CloseMode;
 use metaroce_core::work::{
     ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest, WorkRequest,
 };
@@ -91,12 +92,7 @@ pub trait Transport: Sized {
         stream: u16,
         queue: u8,
     ) -> Result<(), PostError>;
-    fn announce(
-        &mut self,
-        now: Instant,
-        connection: ConnectionHandle,
-        bytes: u64,
-    ) -> Result<(), PostError>;
+    fn announce(&mut self, connection: ConnectionHandle) -> Result<(), PostError>;
     fn close(
         &mut self,
         now: Instant,
@@ -110,14 +106,15 @@ pub trait Transport: Sized {
         bytes: &[u8],
         memory: &mut impl Memory,
     ) -> Result<(), DropReason>;
-    fn poll_transmit(&mut self, now: Instant, header: &mut HeaderBuffer) -> Option<Transmit>;
+    fn poll_transmit(&mut self, now: Instant, header: &mut [u8; HEADER_BUFFER])
+    -> Option<Transmit>;
     fn poll_datagram(
         &mut self,
         now: Instant,
         memory: &impl Memory,
         buffer: &mut [u8],
     ) -> Option<Transmit>;
-    fn poll_timeout(&self) -> Option<Instant>;
+    fn poll_timeout(&mut self) -> Option<Instant>;
     fn handle_timeout(&mut self, now: Instant);
     fn poll_event(&mut self) -> Option<Event>;
     /// What the scenarios want to know of a connection.
@@ -190,13 +187,8 @@ impl<
     ) -> Result<(), PostError> {
         self.attach_shared_queue(connection, stream, queue)
     }
-    fn announce(
-        &mut self,
-        now: Instant,
-        connection: ConnectionHandle,
-        bytes: u64,
-    ) -> Result<(), PostError> {
-        self.announce(now, connection, bytes)
+    fn announce(&mut self, connection: ConnectionHandle) -> Result<(), PostError> {
+        self.announce(connection)
     }
     fn close(
         &mut self,
@@ -217,7 +209,11 @@ impl<
         self.handle_datagram(now, meta, bytes, memory)
     }
     #[inline]
-    fn poll_transmit(&mut self, now: Instant, header: &mut HeaderBuffer) -> Option<Transmit> {
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        header: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
         self.poll_transmit(now, header)
     }
     fn poll_datagram(
@@ -229,7 +225,7 @@ impl<
         self.poll_datagram(now, memory, buffer)
     }
     #[inline]
-    fn poll_timeout(&self) -> Option<Instant> {
+    fn poll_timeout(&mut self) -> Option<Instant> {
         self.poll_timeout()
     }
     fn handle_timeout(&mut self, now: Instant) {

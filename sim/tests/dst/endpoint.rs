@@ -9,8 +9,8 @@ use metaroce_core::work::{
     ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest, WorkRequest,
 };
 use metaroce_sim::transport::{
-    CloseMode, ConnectionView, DropReason, HeaderBuffer, LargeEndpoint, ReceiveMeta, SmallEndpoint,
-    Transmit, Transport,
+    CloseMode, ConnectionView, DropReason, HEADER_BUFFER, LargeEndpoint, ReceiveMeta,
+    SmallEndpoint, Transmit, Transport,
 };
 
 /// One or the other.
@@ -97,13 +97,8 @@ impl Transport for AnyEndpoint {
     ) -> Result<(), PostError> {
         both!(self, e => e.attach_shared_queue(connection, stream, queue))
     }
-    fn announce(
-        &mut self,
-        now: Instant,
-        connection: ConnectionHandle,
-        bytes: u64,
-    ) -> Result<(), PostError> {
-        both!(self, e => e.announce(now, connection, bytes))
+    fn announce(&mut self, connection: ConnectionHandle) -> Result<(), PostError> {
+        both!(self, e => e.announce(connection))
     }
     fn close(
         &mut self,
@@ -122,7 +117,11 @@ impl Transport for AnyEndpoint {
     ) -> Result<(), DropReason> {
         both!(self, e => e.handle_datagram(now, meta, bytes, memory))
     }
-    fn poll_transmit(&mut self, now: Instant, header: &mut HeaderBuffer) -> Option<Transmit> {
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        header: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
         both!(self, e => e.poll_transmit(now, header))
     }
     fn poll_datagram(
@@ -133,7 +132,7 @@ impl Transport for AnyEndpoint {
     ) -> Option<Transmit> {
         both!(self, e => e.poll_datagram(now, memory, buffer))
     }
-    fn poll_timeout(&self) -> Option<Instant> {
+    fn poll_timeout(&mut self) -> Option<Instant> {
         both!(self, e => e.poll_timeout())
     }
     fn handle_timeout(&mut self, now: Instant) {
