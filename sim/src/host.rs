@@ -151,7 +151,7 @@ impl<T: Transport, M: SimMemory> Host<T, M> {
             payload,
             overhead_bytes: u32::from(config.overhead_bytes),
             header: [0; HEADER_BUFFER],
-            scratch: vec![0; usize::from(config.payload_bytes) + 256],
+            scratch: vec![0; (usize::from(config.payload_bytes) + 64).max(HEADER_BUFFER)],
             clock_offset_ns: 1_000_000_000,
             news: VecDeque::new(),
         }

@@ -234,6 +234,9 @@ impl Judge<'_> {
                 format!("connection {index} side {side} stream {stream}: operation {k} flushed without a cause"),
             );
         }
+        if self.lost.contains(&index) || self.is_closing(index) {
+            return; // what was done out of turn may be reported as done
+        }
         let success_after = status
             .iter()
             .rposition(|status| *status == Some(Status::Success));
