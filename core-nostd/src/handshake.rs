@@ -28,7 +28,11 @@ impl Secret {
         let (mut cookies, mut numbers) = ([0; 16], [0; 16]);
         cookies.copy_from_slice(seed.first_chunk::<16>().unwrap_or(&[0; 16]));
         numbers.copy_from_slice(seed.last_chunk::<16>().unwrap_or(&[0; 16]));
-        Self { cookies, numbers, counter: 0 }
+        Self {
+            cookies,
+            numbers,
+            counter: 0,
+        }
     }
 
     /// The next unguessable number.
@@ -47,14 +51,24 @@ impl Secret {
 
     /// Whether a cookie was issued to this address and id, and not too long ago.
     #[must_use]
-    pub fn is_valid(&self, now: Instant, cookie: &Cookie, address: SocketAddr, source: u32) -> bool {
+    pub fn is_valid(
+        &self,
+        now: Instant,
+        cookie: &Cookie,
+        address: SocketAddr,
+        source: u32,
+    ) -> bool {
         let age = ((now.as_nanos() / 1_000_000) as u32).wrapping_sub(cookie.issued_ms);
         if age > COOKIE_LIFE_MS {
             return false;
         }
         let expected = self.cookie_of(cookie.issued_ms, address, source);
         // Without an early exit, so that the time does not tell how much of a guess was right.
-        let difference = expected.tag.iter().zip(cookie.tag).fold(0, |all, (a, b)| all | (a ^ b));
+        let difference = expected
+            .tag
+            .iter()
+            .zip(cookie.tag)
+            .fold(0, |all, (a, b)| all | (a ^ b));
         difference == 0
     }
 
@@ -102,7 +116,16 @@ pub struct Agreed {
 #[must_use]
 pub fn agree(own: &Parameters, peer: &Parameters) -> Agreed {
     let planes = own.planes.count().min(peer.planes.count());
-    let payload = |parameters: &Parameters| parameters.planes.as_slice().iter().take(planes).map(|plane| plane.max_payload).min().unwrap_or(256);
+    let payload = |parameters: &Parameters| {
+        parameters
+            .planes
+            .as_slice()
+            .iter()
+            .take(planes)
+            .map(|plane| plane.max_payload)
+            .min()
+            .unwrap_or(256)
+    };
     let capabilities = own.capabilities.and(peer.capabilities);
     Agreed {
         paths: own.paths.min(peer.paths),
@@ -133,7 +156,10 @@ mod tests {
         assert!(secret.is_valid(at(5_000), &cookie, address(1), 42));
         assert!(secret.is_valid(at(15_000), &cookie, address(1), 42));
         assert!(!secret.is_valid(at(15_001), &cookie, address(1), 42));
-        assert!(!secret.is_valid(at(4_999), &cookie, address(1), 42), "from the future");
+        assert!(
+            !secret.is_valid(at(4_999), &cookie, address(1), 42),
+            "from the future"
+        );
         assert!(!secret.is_valid(at(5_000), &cookie, address(2), 42));
         assert!(!secret.is_valid(at(5_000), &cookie, address(1), 43));
         let mut forged = cookie;
@@ -145,7 +171,8 @@ mod tests {
     #[test]
     fn numbers_do_not_repeat_soon() {
         let mut secret = Secret::new([1; 32]);
-        let numbers: std::collections::BTreeSet<u32> = (0..1_000).map(|_| secret.number()).collect();
+        let numbers: std::collections::BTreeSet<u32> =
+            (0..1_000).map(|_| secret.number()).collect();
         assert!(numbers.len() > 998);
     }
 }

@@ -97,7 +97,11 @@ pub struct WorkFlags {
 
 impl Default for WorkFlags {
     fn default() -> Self {
-        Self { signaled: true, solicited: false, fence: false }
+        Self {
+            signaled: true,
+            solicited: false,
+            fence: false,
+        }
     }
 }
 

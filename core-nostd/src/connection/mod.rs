@@ -3,13 +3,14 @@
 //! * [`inbound`]: DATA in.
 //! * [`requests`]: the peer's messages in their turn: receives, READs, atomics, refusals.
 //! * [`acknowledgment`]: ACK in; losses, round-trip times, windows.
-//! * [`outbound`]: what is sent next.
+//! * [`outbound`]: what is sent next; [`control`]: what is not data.
 //! * [`post`]: work requests in, completions out.
 //! * [`failover`]: paths in doubt, FENCE, other source ports.
 //! * [`timers`]: what happens when nothing does.
 //! * [`lifecycle`]: establishing and ending.
 
 mod acknowledgment;
+mod control;
 mod failover;
 mod inbound;
 mod lifecycle;
@@ -105,7 +106,12 @@ impl Epoch {
 /// One connection with room for `PATHS` paths, `SLOTS` outstanding packets, `STREAMS` streams and `MESSAGES` open messages
 /// (requests, responses and incoming ones, each).
 #[derive(Debug)]
-pub struct Connection<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize> {
+pub struct Connection<
+    const PATHS: usize,
+    const SLOTS: usize,
+    const STREAMS: usize,
+    const MESSAGES: usize,
+> {
     // Identity.
     pub(crate) local_id: u32,
     pub(crate) peer_id: u32,
@@ -130,6 +136,7 @@ pub struct Connection<const PATHS: usize, const SLOTS: usize, const STREAMS: usi
     lost_paths: Bits,
     /// Paths in state Active.
     usable: Bits,
+    usable_count: u16,
     /// Paths kept out because there are more than packets in the window.
     reserve: Bits,
     /// Paths below this number may carry; follows the window.
@@ -151,6 +158,8 @@ pub struct Connection<const PATHS: usize, const SLOTS: usize, const STREAMS: usi
     collapsed_this_epoch: bool,
     last_loss: Instant,
     loss_seen: bool,
+    /// A mark was ever seen: delay need not stand in for marks.
+    marks_seen: bool,
 
     // Messages.
     requests: OutTable<MESSAGES>,
@@ -189,6 +198,9 @@ pub struct Connection<const PATHS: usize, const SLOTS: usize, const STREAMS: usi
     announce_number: u32,
     hint_number: u32,
     setup_attempts: u8,
+    close_sent: bool,
+    accept_plane: u8,
+    control_path: u8,
     close_mode: WireCloseMode,
     close_code: u16,
     heard_at: Instant,
@@ -205,14 +217,25 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// A connection that is not agreed on yet.
-    pub(crate) fn new(now: Instant, local_id: u32, seed: u32, config: ConnectionConfig, endpoint: &EndpointConfig, peer: Planes) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        local_id: u32,
+        seed: u32,
+        config: ConnectionConfig,
+        endpoint: &EndpointConfig,
+        peer: Planes,
+    ) -> Self {
         const {
             assert!(PATHS >= 1 && PATHS <= 255, "1 to 255 paths");
             assert!(SLOTS >= 1 && SLOTS < 0xffff, "1 to 65534 slots");
             assert!(STREAMS >= 1 && STREAMS < 0xffff, "1 to 65534 streams");
             assert!(MESSAGES >= 1 && MESSAGES < 1 << 14, "1 to 16383 messages");
         }
-        let network = Network { min_rtt_ns: config.initial_rtt.as_nanos_u32(), link_mbps: endpoint.plane_mbps, packet_bytes: 4214 };
+        let network = Network {
+            min_rtt_ns: config.initial_rtt.as_nanos_u32(),
+            link_mbps: endpoint.plane_mbps,
+            packet_bytes: 4214,
+        };
         Self {
             local_id,
             peer_id: 0,
@@ -221,7 +244,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             service: config.service,
             config,
             peer,
-            agreed: Agreed { paths: 1, planes: 1, window: 1, streams: 1, open_messages: 1, open_responses: 1, payload_bytes: 256, omit_checksum: false },
+            agreed: Agreed {
+                paths: 1,
+                planes: 1,
+                window: 1,
+                streams: 1,
+                open_messages: 1,
+                open_responses: 1,
+                payload_bytes: 256,
+                omit_checksum: false,
+            },
             trailer: Trailer::Crc32c,
             cookie: None,
             send_paths: Table::filled(SendPath::UNUSED),
@@ -233,6 +265,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             orphans: List::EMPTY,
             lost_paths: Bits::EMPTY,
             usable: Bits::EMPTY,
+            usable_count: 0,
             reserve: Bits::EMPTY,
             path_limit: 256,
             path_limit_key: (u16::MAX, 0),
@@ -250,6 +283,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             collapsed_this_epoch: false,
             last_loss: Instant::ZERO,
             loss_seen: false,
+            marks_seen: false,
             requests: OutTable::new(),
             responses: OutTable::new(),
             incoming: InTable::new(),
@@ -282,6 +316,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             announce_number: 0,
             hint_number: 0,
             setup_attempts: 0,
+            close_sent: false,
+            accept_plane: 0,
+            control_path: 0,
             close_mode: WireCloseMode::Drain,
             close_code: 0,
             heard_at: now,
@@ -302,19 +339,30 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Whether messages may be sent.
     #[inline]
     pub(crate) const fn is_open(&self) -> bool {
-        matches!(self.state, State::Established | State::Closing | State::PeerClosing)
+        matches!(
+            self.state,
+            State::Established | State::Closing | State::PeerClosing
+        )
     }
 
     /// A message by the number that slots carry.
     #[inline]
     fn message(&self, number: u16) -> &OutMessage {
-        if number & RESPONSE_BIT == 0 { self.requests.at(number) } else { self.responses.at(number & !RESPONSE_BIT) }
+        if number & RESPONSE_BIT == 0 {
+            self.requests.at(number)
+        } else {
+            self.responses.at(number & !RESPONSE_BIT)
+        }
     }
 
     /// A message by the number that slots carry, to be changed.
     #[inline]
     fn message_mut(&mut self, number: u16) -> &mut OutMessage {
-        if number & RESPONSE_BIT == 0 { self.requests.at_mut(number) } else { self.responses.at_mut(number & !RESPONSE_BIT) }
+        if number & RESPONSE_BIT == 0 {
+            self.requests.at_mut(number)
+        } else {
+            self.responses.at_mut(number & !RESPONSE_BIT)
+        }
     }
 
     /// The least round-trip time, or what to assume before one was measured.
@@ -350,7 +398,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             all.bytes_sent += send.bytes;
             all.losses += u64::from(send.losses);
             all.ce_marks += u64::from(send.marks);
-            all.spurious_retransmissions += u64::from(send.old_duplicates) + u64::from(send.duplicates);
+            all.spurious_retransmissions +=
+                u64::from(send.old_duplicates) + u64::from(send.duplicates);
         }
         all.hint_mbps = self.controller.pacing_mbps().unwrap_or(0);
         all.window = self.controller.window();

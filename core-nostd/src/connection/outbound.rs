@@ -1,16 +1,16 @@
 //! What is sent next: acknowledgments and other control first, then retransmissions, then new data.
 
 use super::{Connection, RESPONSE_BIT, RESPONSE_STREAM, Shared, Timer, due};
+use crate::memory::Access;
 use crate::message::outgoing::{self, OutMessage, Progress};
 use crate::path::inflight::{NONE, Slot};
 use crate::path::send::PathState;
 use crate::rate::controller::Controller;
-use crate::memory::Access;
 use crate::time::Instant;
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
 use crate::wire::{
-    ACK_BLOCK_SIZE, ACK_SIZE, AckKind, DATA_SIZE, Data, Demand, ErrorCode, ErrorReport, Flags, Header, Kind, Opcode, SendAddress, append_ack_block,
-    encode_ack, encode_data,
+    ACK_BLOCK_SIZE, ACK_SIZE, AckKind, DATA_SIZE, Data, Demand, ErrorCode, ErrorReport, Flags,
+    Header, Kind, Opcode, SendAddress, append_ack_block, encode_ack, encode_data,
 };
 use crate::work::Status;
 
@@ -41,11 +41,21 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if !self.ack_now.is_empty() && self.is_open_or_lingering() {
             return Some(self.acknowledge(now, shared, out));
         }
-        if self.is_open() { self.poll_data(now, shared, out) } else { None }
+        if self.is_open() {
+            self.poll_data(now, shared, out)
+        } else {
+            None
+        }
     }
 
     /// A datagram of this connection over a plane.
-    pub(super) fn transmit(&self, plane: u8, entropy: u16, class: Class, length: usize) -> Option<Transmit> {
+    pub(super) fn transmit(
+        &self,
+        plane: u8,
+        entropy: u16,
+        class: Class,
+        length: usize,
+    ) -> Option<Transmit> {
         let destination = self.peer.get(usize::from(plane))?.socket();
         Some(Transmit {
             connection: Some(self.handle()),
@@ -63,7 +73,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// One ACK for the next path that is due, with more blocks for other paths if the endpoint bundles them.
-    fn acknowledge<const R: usize, const V: usize>(&mut self, now: Instant, shared: &Shared<'_, R, V>, out: &mut [u8; HEADER_BUFFER]) -> Transmit {
+    fn acknowledge<const R: usize, const V: usize>(
+        &mut self,
+        now: Instant,
+        shared: &Shared<'_, R, V>,
+        out: &mut [u8; HEADER_BUFFER],
+    ) -> Transmit {
         let path = self.ack_now.next_from(self.ack_next).unwrap_or(0);
         self.ack_next = path.wrapping_add(1);
         self.acknowledged_now(path);
@@ -76,12 +91,23 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let mut left = shared.config.ack_blocks - 1;
         while left != 0
-            && let Some(path) = self.ack_now.next_from(self.ack_next).or_else(|| self.ack_later.next_from(self.ack_next))
-            && let Some(place) = out.get_mut(length..).and_then(|rest| rest.first_chunk_mut::<ACK_BLOCK_SIZE>())
+            && let Some(path) = self
+                .ack_now
+                .next_from(self.ack_next)
+                .or_else(|| self.ack_later.next_from(self.ack_next))
+            && let Some(place) = out
+                .get_mut(length..)
+                .and_then(|rest| rest.first_chunk_mut::<ACK_BLOCK_SIZE>())
         {
             self.ack_next = path.wrapping_add(1);
             self.acknowledged_now(path);
-            append_ack_block(&self.receive_paths.at(u16::from(path)).block(now, path, shared.hint_mbps), place);
+            append_ack_block(
+                &self
+                    .receive_paths
+                    .at(u16::from(path))
+                    .block(now, path, shared.hint_mbps),
+                place,
+            );
             length += ACK_BLOCK_SIZE;
             left -= 1;
         }
@@ -91,7 +117,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.statistics.acks_sent += 1;
         let plane = path % self.agreed.planes.max(1);
         // Both sides checked that the planes agreed on have addresses.
-        self.transmit(plane, entropy, Class::Control, length).unwrap_or(NO_TRANSMIT)
+        self.transmit(plane, entropy, Class::Control, length)
+            .unwrap_or(NO_TRANSMIT)
     }
 
     #[inline]
@@ -101,8 +128,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.receive_paths.at_mut(u16::from(path)).unacknowledged = 0;
     }
 
-    fn poll_data<const R: usize, const V: usize>(&mut self, now: Instant, shared: &Shared<'_, R, V>, out: &mut [u8; HEADER_BUFFER]) -> Option<Transmit> {
-        let wants = !self.lost_paths.is_empty() || !self.orphans.is_empty() || self.active_count != 0 || self.response_first != outgoing::NONE;
+    fn poll_data<const R: usize, const V: usize>(
+        &mut self,
+        now: Instant,
+        shared: &Shared<'_, R, V>,
+        out: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
+        let wants = !self.lost_paths.is_empty()
+            || !self.orphans.is_empty()
+            || self.active_count != 0
+            || self.response_first != outgoing::NONE;
         if !wants {
             self.limited = false;
             return None;
@@ -126,11 +161,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             };
             if record.lost.is_empty() {
                 self.lost_paths.remove(path);
-            }
-            // It may have been delivered after all, and a later acknowledgment have said so.
-            if self.slots.at(index).psn.wrapping_sub(record.cumulative) >= 1 << 31 {
-                self.slot_delivered(now, index);
-                continue;
             }
             return self.send_slot(now, shared, path, index, out);
         }
@@ -191,7 +221,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn pick_path(&mut self, window: u32) -> Option<u8> {
         if self.run_left != 0 {
             let path = self.run_path;
-            if self.send_paths.at(u16::from(path)).has_room(self.controller.weight(path), u32::from(self.agreed.window)) {
+            if self
+                .send_paths
+                .at(u16::from(path))
+                .has_room(self.controller.weight(path), u32::from(self.agreed.window))
+            {
                 return Some(path);
             }
             self.end_run(window);
@@ -202,7 +236,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.reserve.insert(path);
                 continue;
             }
-            if self.send_paths.at(u16::from(path)).has_room(self.controller.weight(path), u32::from(self.agreed.window)) {
+            if self
+                .send_paths
+                .at(u16::from(path))
+                .has_room(self.controller.weight(path), u32::from(self.agreed.window))
+            {
                 self.run_path = path;
                 self.run_left = self.config.run;
                 self.run_carried = 0;
@@ -236,9 +274,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.run_path;
         self.run_left = 0;
         let weight = self.controller.weight(path);
-        let count = self.usable.count_hint().max(1);
+        let count = u32::from(self.usable_count.max(1));
         if self.run_carried != 0 {
-            self.wheel.charge(path, u32::from(self.run_carried), weight, window / count);
+            self.wheel
+                .charge(path, u32::from(self.run_carried), weight, window / count);
         }
         self.run_carried = 0;
         self.offer(path);
@@ -264,7 +303,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[inline]
     fn follow_window(&mut self, window: u32) {
         let packets = (window.min(255 << 16).div_ceil(1 << 16)).max(1) as u16;
-        let count = self.usable.count_hint() as u16;
+        let count = self.usable_count;
         if (packets, count) == self.path_limit_key {
             return;
         }
@@ -272,7 +311,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.path_limit = if packets >= count {
             256
         } else {
-            self.usable.iter().nth(usize::from(packets)).map_or(256, u16::from)
+            self.usable
+                .iter()
+                .nth(usize::from(packets))
+                .map_or(256, u16::from)
         };
         for path in self.reserve.iter() {
             if u16::from(path) < self.path_limit {
@@ -326,7 +368,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let fenced = message.has(OutMessage::FENCE) && self.streams.at(stream).reads != 0;
         let expects_response = message.expects_response();
-        if fenced || self.started >= self.agreed.open_messages || (expects_response && self.reads >= self.agreed.open_responses) {
+        if fenced
+            || self.started >= self.agreed.open_messages
+            || (expects_response && self.reads >= self.agreed.open_responses)
+        {
             self.streams_blocked = true;
             return false;
         }
@@ -353,7 +398,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if number & RESPONSE_BIT == 0 {
             self.queued_bytes = self.queued_bytes.saturating_sub(u64::from(length));
         }
-        Piece { message: number, offset, length: length as u16 }
+        Piece {
+            message: number,
+            offset,
+            length: length as u16,
+        }
     }
 
     /// Moves a stream's mark to the next message with something to send.
@@ -374,8 +423,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         index: u16,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        if self.slots.at(index).message != NONE && !self.content_is_there(shared, self.slots.at(index).message) {
-            self.content_is_gone(now, shared, self.slots.at(index).message);
+        if self.slots.at(index).message != NONE
+            && !self.content_is_there(shared, self.slots.at(index).message)
+        {
+            self.content_is_gone(now, self.slots.at(index).message);
         }
         let slot = self.slots.at_mut(index);
         let retransmission = slot.transmissions != 0;
@@ -398,15 +449,33 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.outstanding += 1;
         let slot = *self.slots.at(index);
         let ends_burst = self.active_count == 0 && self.response_first == outgoing::NONE;
-        let flags = Flags::NONE.with(Flags::RETRANSMISSION, retransmission).with(Flags::ACK_REQUEST, ends_burst);
-        let header = Header { kind: Kind::Data, flags, path, generation, connection: self.peer_id, psn: slot.psn, tsn: slot.tsn };
+        let flags = Flags::NONE
+            .with(Flags::RETRANSMISSION, retransmission)
+            .with(Flags::ACK_REQUEST, ends_burst);
+        let header = Header {
+            kind: Kind::Data,
+            flags,
+            path,
+            generation,
+            connection: self.peer_id,
+            psn: slot.psn,
+            tsn: slot.tsn,
+        };
         let transmit = self.write_data(header, &slot, plane, entropy, out);
-        let wire = transmit.map_or(0, |transmit| transmit.length as u32) + u32::from(shared.config.overhead_bytes);
+        let wire = transmit.map_or(0, |transmit| transmit.length as u32)
+            + u32::from(shared.config.overhead_bytes);
         self.pacer.sent(now, wire, 2 * u32::from(self.config.run));
         transmit
     }
 
-    fn write_data(&self, mut header: Header, slot: &Slot, plane: u8, entropy: u16, out: &mut [u8; HEADER_BUFFER]) -> Option<Transmit> {
+    fn write_data(
+        &self,
+        mut header: Header,
+        slot: &Slot,
+        plane: u8,
+        entropy: u16,
+        out: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
         let mut data = Data {
             opcode: Opcode::Nop,
             demand: Demand::from_bytes(self.queued_bytes),
@@ -436,12 +505,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     data.immediate = message.immediate;
                     if message.is_send() {
                         data.key = 0;
-                        data.address = SendAddress { rsn: message.rsn, attempt: slot.attempt }.to_bits();
+                        data.address = SendAddress {
+                            rsn: message.rsn,
+                            attempt: slot.attempt,
+                        }
+                        .to_bits();
                     }
                     if message.expects_response() {
                         data.immediate = message.token;
                     }
-                    header.flags = header.flags.with(Flags::SOLICITED, message.has(OutMessage::SOLICITED));
+                    header.flags = header
+                        .flags
+                        .with(Flags::SOLICITED, message.has(OutMessage::SOLICITED));
                 }
             }
             if slot.length != 0 {
@@ -449,9 +524,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 if payload.is_none() {
                     let end = DATA_SIZE + usize::from(slot.length);
                     let from = slot.offset as usize;
-                    if let (Some(place), Some(bytes)) =
-                        (out.get_mut(DATA_SIZE..end), message.inline.get(from..from + usize::from(slot.length)))
-                    {
+                    if let (Some(place), Some(bytes)) = (
+                        out.get_mut(DATA_SIZE..end),
+                        message.inline.get(from..from + usize::from(slot.length)),
+                    ) {
                         place.copy_from_slice(bytes);
                     }
                     length = end;
@@ -470,30 +546,57 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Whether a message's bytes may still be read: its region is registered, and for a READ of the peer, under the key it named.
     #[inline]
-    fn content_is_there<const R: usize, const V: usize>(&self, shared: &Shared<'_, R, V>, number: u16) -> bool {
+    fn content_is_there<const R: usize, const V: usize>(
+        &self,
+        shared: &Shared<'_, R, V>,
+        number: u16,
+    ) -> bool {
         let message = self.message(number);
         if message.has(OutMessage::INLINE) || message.expects_response() || message.length == 0 {
             return true;
         }
         if number & RESPONSE_BIT == 0 {
-            return shared.regions.is_registered(crate::memory::RegionIndex(message.region));
+            return shared
+                .regions
+                .is_registered(crate::memory::RegionIndex(message.region));
         }
-        shared.regions.check_remote(message.key, message.address, u64::from(message.length), Access::REMOTE_READ).is_ok()
+        shared
+            .regions
+            .check_remote(
+                message.key,
+                message.address,
+                u64::from(message.length),
+                Access::REMOTE_READ,
+            )
+            .is_ok()
     }
 
     /// The bytes of a message can no longer be read: a work request fails its stream, a response becomes an error report.
-    pub(super) fn content_is_gone<const R: usize, const V: usize>(&mut self, now: Instant, shared: &Shared<'_, R, V>, number: u16) {
+    pub(super) fn content_is_gone(&mut self, now: Instant, number: u16) {
         if number & RESPONSE_BIT == 0 {
             let stream = self.requests.at(number).stream;
             self.requests.at_mut(number).status = Status::LocalAccess;
-            self.fail_stream(now, shared.config, stream, Status::LocalAccess, false);
+            let msn = self.requests.at(number).msn;
+            self.fail_stream(
+                now,
+                stream,
+                Status::LocalAccess,
+                false,
+                Some((msn, ErrorCode::StreamError)),
+            );
             return;
         }
         self.withdraw_slots(number);
         let index = number & !RESPONSE_BIT;
         let queued = self.responses.at(index).has_unsent();
         let message = self.responses.at_mut(index);
-        let report = ErrorReport { code: ErrorCode::MemoryFault, attempt: 0, stream: message.stream, msn: message.msn, token: message.token };
+        let report = ErrorReport {
+            code: ErrorCode::MemoryFault,
+            attempt: 0,
+            stream: message.stream,
+            msn: message.msn,
+            token: message.token,
+        };
         message.make_error(&report);
         if !queued {
             self.queue_response(index);
@@ -501,20 +604,23 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The memory refused the bytes of a packet that was about to leave: it leaves as one that was withdrawn.
-    pub(crate) fn gather_failed<const R: usize, const V: usize>(
+    pub(crate) fn gather_failed(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
         failed: &Transmit,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         let number = self.slots.at(failed.slot).message;
         if number != NONE {
-            self.content_is_gone(now, shared, number);
+            self.content_is_gone(now, number);
         }
         let header = Header::decode(out).ok()?;
-        let header = Header { flags: Flags(header.flags.0 & !Flags::SOLICITED.0), ..header };
-        let slot = Slot { message: NONE, ..*self.slots.at(failed.slot) };
+        let header = Header {
+            flags: Flags(header.flags.0 & !Flags::SOLICITED.0),
+            ..header
+        };
+        let mut slot = *self.slots.at(failed.slot);
+        slot.message = NONE;
         self.write_data(header, &slot, failed.plane, failed.entropy, out)
     }
 
@@ -587,7 +693,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         for index in 0..MESSAGES as u16 {
-            if self.requests.get(index).is_none_or(|message| message.progress != Progress::Waiting) {
+            if self
+                .requests
+                .get(index)
+                .is_none_or(|message| message.progress != Progress::Waiting)
+            {
                 continue;
             }
             self.waiting_messages -= 1;
@@ -603,9 +713,17 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.answered_at = self.answered_at.max(now);
     }
 
+    /// A run of packets over one path is not finished: what comes next belongs behind it.
+    pub(crate) const fn in_run(&self) -> bool {
+        self.run_left != 0
+    }
+
     /// Whether a path is one that control may be sent over.
     pub(super) fn is_sound(&self, path: u8) -> bool {
-        matches!(self.send_paths.at(u16::from(path)).state, PathState::Active | PathState::Draining)
+        matches!(
+            self.send_paths.at(u16::from(path)).state,
+            PathState::Active | PathState::Draining
+        )
     }
 
     fn is_open_or_lingering(&self) -> bool {
@@ -629,7 +747,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 /// A datagram to nowhere, for a state that the checks at set-up exclude.
 const NO_TRANSMIT: Transmit = Transmit {
     connection: None,
-    destination: core::net::SocketAddr::V4(core::net::SocketAddrV4::new(core::net::Ipv4Addr::UNSPECIFIED, 0)),
+    destination: core::net::SocketAddr::V4(core::net::SocketAddrV4::new(
+        core::net::Ipv4Addr::UNSPECIFIED,
+        0,
+    )),
     plane: 0,
     entropy: 0,
     class: Class::Control,

@@ -75,7 +75,11 @@ pub fn decide<const SLOTS: usize>(
 
 /// Puts undecided slots back in front of the younger ones.
 #[inline]
-pub fn restore<const SLOTS: usize>(slots: &mut Slots<SLOTS>, inflight: &mut List, mut undecided: List) {
+pub fn restore<const SLOTS: usize>(
+    slots: &mut Slots<SLOTS>,
+    inflight: &mut List,
+    mut undecided: List,
+) {
     if undecided.is_empty() {
         return;
     }
@@ -90,11 +94,17 @@ mod tests {
     use super::super::inflight::Slot;
     use super::*;
     use proptest::prelude::*;
+    use std::vec;
     use std::vec::Vec;
-    use std::{vec};
 
     /// Applies the rule to the end: losses go to `lost`, the others are shown and released.
-    fn judge(evidence: &Evidence<'_>, slots: &mut Slots<300>, inflight: &mut List, lost: &mut List, mut delivered: impl FnMut(&Slot)) -> u16 {
+    fn judge(
+        evidence: &Evidence<'_>,
+        slots: &mut Slots<300>,
+        inflight: &mut List,
+        lost: &mut List,
+        mut delivered: impl FnMut(&Slot),
+    ) -> u16 {
         let mut undecided = List::EMPTY;
         let mut losses = 0;
         while let Some((index, verdict)) = decide(evidence, slots, inflight, &mut undecided) {
@@ -126,7 +136,9 @@ mod tests {
     fn fill(slots: &mut Slots<300>, list: &mut List, tsns: &[(u32, u32)]) {
         for &(psn, tsn) in tsns {
             let index = slots.allocate().unwrap();
-            *slots.at_mut(index) = Slot { psn, tsn, ..*slots.at(index) };
+            let slot = slots.at_mut(index);
+            slot.psn = psn;
+            slot.tsn = tsn;
             slots.push(list, index);
         }
     }
@@ -163,7 +175,18 @@ mod tests {
         // PSN 0 was sent again as TSN 5; PSN 6 went out after it as TSN 6 and arrived.
         fill(&mut slots, &mut inflight, &[(0, 5), (6, 6)]);
         let (cumulative, sack, newest_tsn, tolerance) = evidence(&[1, 2, 3, 4, 5, 6], 6, 0);
-        let losses = judge(&Evidence { cumulative, sack: &sack, newest_tsn, tolerance }, &mut slots, &mut inflight, &mut lost, |slot| assert_eq!(slot.psn, 6));
+        let losses = judge(
+            &Evidence {
+                cumulative,
+                sack: &sack,
+                newest_tsn,
+                tolerance,
+            },
+            &mut slots,
+            &mut inflight,
+            &mut lost,
+            |slot| assert_eq!(slot.psn, 6),
+        );
         assert_eq!((losses, slots.at(lost.first().unwrap()).psn), (1, 0));
     }
 
@@ -171,10 +194,25 @@ mod tests {
     fn tolerance_waits_for_that_many_later_transmissions() {
         let mut slots = Slots::<300>::new();
         let (mut inflight, mut lost) = (List::EMPTY, List::EMPTY);
-        fill(&mut slots, &mut inflight, &[(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]);
+        fill(
+            &mut slots,
+            &mut inflight,
+            &[(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)],
+        );
         let mut rule = |received: &[u32], newest| {
             let (cumulative, sack, newest_tsn, tolerance) = evidence(received, newest, 2);
-            judge(&Evidence { cumulative, sack: &sack, newest_tsn, tolerance }, &mut slots, &mut inflight, &mut lost, |_| ())
+            judge(
+                &Evidence {
+                    cumulative,
+                    sack: &sack,
+                    newest_tsn,
+                    tolerance,
+                },
+                &mut slots,
+                &mut inflight,
+                &mut lost,
+                |_| (),
+            )
         };
         assert_eq!(rule(&[1], 1), 0);
         assert_eq!(rule(&[1, 2], 2), 0);
