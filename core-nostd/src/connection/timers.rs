@@ -143,9 +143,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let initial = self.config.initial_rtt.as_nanos_u32();
         // A path that was never answered is judged by the connection's others.
         let rtt = if path.rtt.is_known() { &path.rtt } else { &self.rtt };
-        // Nothing will follow on this path that could prove a loss: the burst is over, or its last packet was sent again and it is not its turn.
-        let last = self.burst_is_over() || path.resent;
-        let timeout = if path.probes == 0 && last && self.lost_lately(path.moved_at) && rtt.is_known() {
+        // Nothing will follow on this path that could prove a loss: the burst is over, or its last packet was sent again and the window is small.
+        let last = self.burst_is_over() || (path.resent && !self.is_clear());
+        // Under heavy loss the probe itself is likely to be lost: two.
+        let early = if self.loss_share >> 6 < 30 { 1 } else { 2 };
+        let timeout = if path.probes < early && last && self.lost_lately(path.moved_at) && rtt.is_known() {
             u64::from(rtt.smoothed_or(initial) / 10).max(least)
         } else {
             // Marks make it rarer at once; else it is backed off when it begins to prove something.
