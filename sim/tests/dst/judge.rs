@@ -310,7 +310,9 @@ impl<'a> Judge<'a> {
             }
             // A later write of the cell may have begun: its turn comes when the read before it is done.
             let posted = sides[side].posted[stream];
-            let fresh = !work.ops[k + 1..posted].iter().any(|op| matches!(op.kind, Kind::Write { cell: true, .. }));
+            let fresh = !work.ops[k + 1..posted]
+                .iter()
+                .any(|op| matches!(op.kind, Kind::Write { cell: true, .. }));
             self.ended_well(now, index, side, stream, k, op, hosts, fresh);
         } else {
             self.ended_badly(now, index, side, stream, k, op, completion.status, hosts);
