@@ -302,8 +302,8 @@ impl Lab {
     pub fn hint_mbps(&self, host: HostId, connection: ConnectionHandle) -> u32 {
         self.sim.hosts[host as usize]
             .endpoint
-            .view(connection)
-            .map_or(0, |view| view.hint_mbps)
+            .connection_statistics(connection)
+            .map_or(0, |statistics| statistics.hint_mbps)
     }
 
     /// Bytes placed in a host's region.

@@ -390,6 +390,8 @@ impl<'a> Judge<'a> {
                 op.bad == Some(Bad::Key)
                     || (touches_target && self.withdrawn[there as usize].is_some())
             }
+            // Withdrawn while the answer was on its way.
+            Status::RemoteMemoryFault => touches_target && self.withdrawn[there as usize].is_some(),
             Status::RemoteOutOfBounds => op.bad == Some(Bad::Bounds),
             Status::RemoteAccessDenied => op.bad == Some(Bad::Denied),
             Status::LengthExceedsBuffer => op.bad == Some(Bad::TooLong),
