@@ -69,10 +69,6 @@ where
                 self.schedule.pop(entries, Ring::Ready);
                 continue;
             };
-            // It has no deadline in the heap while it may send: a busy line must not hold its timers up.
-            if record.next_timeout() <= now {
-                record.handle_timeout(now, &self.config);
-            }
             let mut shared = Shared {
                 config: &self.config,
                 regions: &self.regions,
