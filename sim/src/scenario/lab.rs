@@ -13,7 +13,7 @@ use crate::packet::HostId;
 use crate::simulation::{Simulation, Stop};
 use crate::time::Time;
 use crate::topology::Topology;
-use crate::transport::{LargeEndpoint, Transport, address};
+use crate::transport::{LargeEndpoint, address};
 
 /// A host of a scenario.
 pub type LabHost = Host<LargeEndpoint, VirtualMemory>;
