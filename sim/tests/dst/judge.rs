@@ -310,7 +310,9 @@ impl<'a> Judge<'a> {
             }
             // A later write of the cell may have begun: its turn comes when the read before it is done.
             let posted = sides[side].posted[stream];
-            let fresh = !work.ops[k + 1..posted].iter().any(|op| matches!(op.kind, Kind::Write { cell: true, .. }));
+            let fresh = !work.ops[k + 1..posted]
+                .iter()
+                .any(|op| matches!(op.kind, Kind::Write { cell: true, .. }));
             self.ended_well(now, index, side, stream, k, op, hosts, fresh);
         } else {
             self.ended_badly(now, index, side, stream, k, op, completion.status, hosts);
@@ -388,6 +390,8 @@ impl<'a> Judge<'a> {
                 op.bad == Some(Bad::Key)
                     || (touches_target && self.withdrawn[there as usize].is_some())
             }
+            // Withdrawn while the answer was on its way.
+            Status::RemoteMemoryFault => touches_target && self.withdrawn[there as usize].is_some(),
             Status::RemoteOutOfBounds => op.bad == Some(Bad::Bounds),
             Status::RemoteAccessDenied => op.bad == Some(Bad::Denied),
             Status::LengthExceedsBuffer => op.bad == Some(Bad::TooLong),

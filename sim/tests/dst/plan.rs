@@ -156,6 +156,7 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
     pub connections: Vec<ConnectionPlan>,
     pub faults: faults::FaultPlan,
+    pub failure_timeout: Duration,
     /// All faults are over.
     pub heal: Time,
     /// Everything must have ended.
@@ -331,7 +332,7 @@ pub fn plan(seed: u64) -> Plan {
         .sum();
     let work = Time::to_send(bytes * 20 + 1_000_000, mbps.min(1_000));
     let deadline = heal
-        + Time::from_ns(failure_timeout.as_nanos() * 4 + jumps * 4)
+        + Time::from_ns(failure_timeout.as_nanos() * 7 + jumps * 4)
         + work
         + Time::from_ms(400);
     let orderly = faults.orderly && !faults.clock_jumps;
@@ -346,6 +347,7 @@ pub fn plan(seed: u64) -> Plan {
         hosts,
         connections,
         faults,
+        failure_timeout,
         heal,
         deadline,
         orderly,

@@ -1,6 +1,6 @@
 //! A plan carried out: posts work at its times, hears what the endpoints say, and hands it to the judge.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use metaroce_core::config::ConnectionConfig;
 use metaroce_core::memory::Region;
@@ -37,6 +37,9 @@ pub struct Side {
     pub handle: Option<ConnectionHandle>,
     pub established: bool,
     pub closed: Option<CloseReason>,
+    pub closed_at: Time,
+    /// Its peer is gone, and it was told to close.
+    pub widowed: bool,
     /// Operations posted, by stream.
     pub posted: Vec<usize>,
     /// Streams on which nothing more can be posted.
@@ -53,6 +56,8 @@ pub struct World<'a> {
     pub sides: Vec<[Side; 2]>,
     pub judge: Judge<'a>,
     pub regions: Vec<Vec<Region>>,
+    /// Connections that were made by a late copy of an INIT, and are not over.
+    pub ghosts: HashSet<(HostId, u32)>,
     pub names: HashMap<(HostId, u32), (usize, usize)>,
     pub shared_posted: Vec<[usize; SHARED]>,
     pub actions: Vec<(Time, Action)>,
@@ -147,6 +152,7 @@ impl<'a> World<'a> {
             sides,
             judge: Judge::new(plan),
             regions,
+            ghosts: HashSet::new(),
             names: HashMap::new(),
             shared_posted: vec![[0; SHARED]; plan.hosts.len()],
             actions: Vec::new(),
@@ -258,7 +264,9 @@ impl<'a> World<'a> {
                     if self.all_closed() {
                         break;
                     }
-                    if !self.finishing && self.sim.now() >= self.plan.heal && self.quiet() {
+                    if self.finishing {
+                        self.close_widowed();
+                    } else if self.sim.now() >= self.plan.heal && self.quiet() {
                         self.finish();
                     }
                     let step = if self.sim.now() < self.plan.heal {
@@ -424,6 +432,7 @@ impl<'a> World<'a> {
 
     fn all_closed(&self) -> bool {
         self.finishing
+            && self.ghosts.is_empty()
             && self
                 .sides
                 .iter()
@@ -440,21 +449,52 @@ impl<'a> World<'a> {
         }
     }
 
+    /// A side with nothing to do and no keep-alive need not notice that its peer is gone: it is told.
+    fn close_widowed(&mut self) {
+        let patience = Time::from_ns(self.plan.failure_timeout.as_nanos() * 3 / 2);
+        for index in 0..self.sides.len() {
+            let [one, other] = &self.sides[index];
+            let side = match (one.closed, other.closed) {
+                (Some(_), None) if self.sim.now() > one.closed_at + patience => 1,
+                (None, Some(_)) if self.sim.now() > other.closed_at + patience => 0,
+                _ => continue,
+            };
+            if self.sides[index][side].established && !self.sides[index][side].widowed {
+                self.sides[index][side].widowed = true;
+                self.close(index, side, Mode::Drain);
+            }
+        }
+    }
+
     fn explain_unfinished(&mut self) {
         let now = self.sim.now();
+        for ghost in &self.ghosts {
+            let text = format!("connection {ghost:?}, made by a late INIT, is not over");
+            self.judge.violation(now, text);
+        }
         for index in 0..self.sides.len() {
             for side in 0..2 {
                 let state = &self.sides[index][side];
-                if state.handle.is_some() && state.closed.is_none() {
-                    let text = format!(
-                        "connection {index} side {side} (host {}) is open: established {}, posted {:?}, ended {:?}",
-                        self.plan.connections[index].hosts[side],
-                        state.established,
-                        state.posted,
-                        self.judge.ended(index, side)
-                    );
-                    self.judge.violation(now, text);
+                let (Some(handle), None) = (state.handle, state.closed) else {
+                    continue;
+                };
+                let host = self.plan.connections[index].hosts[side];
+                let endpoint = &self.sim.hosts[host as usize].endpoint;
+                let mut text = format!(
+                    "connection {index} side {side} (host {host}) is open: established {}, posted {:?}, ended {:?}",
+                    state.established,
+                    state.posted,
+                    self.judge.ended(index, side)
+                );
+                if self.verbose {
+                    text += &format!("\n  {:?}", endpoint.connection_statistics(handle));
+                    for path in 0..64 {
+                        if let Some(statistics) = endpoint.path_statistics(handle, path) {
+                            text += &format!("\n  path {path}: {statistics:?}");
+                        }
+                    }
                 }
+                self.judge.violation(now, text);
             }
         }
     }
@@ -482,6 +522,11 @@ impl<'a> World<'a> {
                     return;
                 }
                 let state = &mut self.sides[index][side];
+                if incoming && state.closed.is_some() {
+                    // A copy of the INIT that was under way for long: nobody is there, which shows soon.
+                    self.ghosts.insert((host, connection.to_bits()));
+                    return;
+                }
                 if state.established {
                     self.judge
                         .violation(now, format!("connection {index} side {side} made twice"));
@@ -495,6 +540,9 @@ impl<'a> World<'a> {
             }
             Event::Closed { connection, reason } => {
                 self.mix(2);
+                if self.ghosts.remove(&(host, connection.to_bits())) {
+                    return;
+                }
                 let Some((index, side)) = self.name(host, connection) else {
                     self.judge.violation(
                         now,
@@ -502,6 +550,7 @@ impl<'a> World<'a> {
                     );
                     return;
                 };
+                self.sides[index][side].closed_at = now;
                 if self.sides[index][side].closed.replace(reason).is_some() {
                     self.judge
                         .violation(now, format!("connection {index} side {side} closed twice"));
