@@ -3,7 +3,8 @@
 //! * [`inbound`]: DATA in.
 //! * [`requests`]: the peer's messages in their turn: receives, READs, atomics, refusals.
 //! * [`acknowledgment`]: ACK in; losses, round-trip times, windows.
-//! * [`outbound`]: what is sent next; [`control`]: what is not data.
+//! * [`outbound`]: what is sent next; [`control`]: what is not data; [`pieces`]: which part of which message;
+//!   [`routes`]: over which path; [`packet`]: how it is written.
 //! * [`post`]: work requests in, completions out.
 //! * [`failover`]: paths in doubt, FENCE, other source ports.
 //! * [`timers`]: what happens when nothing does.
@@ -15,8 +16,11 @@ mod failover;
 mod inbound;
 mod lifecycle;
 mod outbound;
+mod packet;
+mod pieces;
 mod post;
 mod requests;
+mod routes;
 mod timers;
 
 use crate::config::{ConnectionConfig, EndpointConfig};
@@ -29,17 +33,18 @@ use crate::message::stream::Stream;
 use crate::path::entropy::EntropyChooser;
 use crate::path::inflight::{List, Slots};
 use crate::path::receive::ReceivePath;
-use crate::path::rtt::MinimumRtt;
+use crate::path::rtt::{MinimumRtt, Rtt};
 use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::{AnyController, Controller, Network};
 use crate::rate::pacer::Pacer;
 use crate::spray::Wheel;
 use crate::stats::{ConnectionStatistics, PathStatistics};
 use crate::storage::{Bits, Table};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::wire::{CloseMode as WireCloseMode, Cookie, Planes, Trailer};
 use crate::work::{CloseReason, ConnectionHandle};
 
+pub(crate) use inbound::DataPacket;
 pub(crate) use timers::Timer;
 use timers::Timers;
 
@@ -150,6 +155,8 @@ pub struct Connection<
     /// The window, and not the application or the pacer, held the sender back last time.
     limited: bool,
     min_rtt: MinimumRtt,
+    /// Over all paths.
+    rtt: Rtt,
     wire_packet_bytes: u32,
     epoch: Epoch,
     last_epoch: Epoch,
@@ -157,6 +164,8 @@ pub struct Connection<
     epochs: u8,
     collapsed_this_epoch: bool,
     last_loss: Instant,
+    /// Share of packets lost, smoothed over about 64 round trips, in 1/64000.
+    loss_share: u32,
     loss_seen: bool,
     /// A mark was ever seen: delay need not stand in for marks.
     marks_seen: bool,
@@ -275,6 +284,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             outstanding: 0,
             limited: false,
             min_rtt: MinimumRtt::new(),
+            rtt: Rtt::UNKNOWN,
             wire_packet_bytes: 4214,
             epoch: Epoch::default(),
             last_epoch: Epoch::default(),
@@ -282,6 +292,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             epochs: 0,
             collapsed_this_epoch: false,
             last_loss: Instant::ZERO,
+            loss_share: 0,
             loss_seen: false,
             marks_seen: false,
             requests: OutTable::new(),
@@ -369,10 +380,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[inline]
     fn min_rtt_ns(&self) -> u32 {
         self.min_rtt.ns_or(self.config.initial_rtt.as_nanos_u32())
-    }
-
-    fn min_rtt_duration(&self) -> Duration {
-        Duration::from_nanos(u64::from(self.min_rtt_ns()))
     }
 
     /// The measured least round-trip time, nanoseconds.
