@@ -2,7 +2,7 @@
 
 use metaroce_core::message::stream::Stream;
 use metaroce_core::path::receive::ReceivePath;
-use metaroce_core::{Connection, ConnectionEntry, LargeConnection, SmallConnection};
+use metaroce_core::{ConnectionEntry, LargeConnection, SmallConnection};
 
 /// Prints a size and says whether it is within its limit.
 fn within(what: &str, bytes: usize, limit: usize) -> bool {
@@ -29,6 +29,6 @@ fn state_is_as_small_as_promised() {
 
 #[test]
 fn what_a_table_entry_adds_is_small() {
-    let entry = size_of::<ConnectionEntry<4, 32, 2, 4>>() - size_of::<Connection<4, 32, 2, 4>>();
+    let entry = size_of::<ConnectionEntry<4, 32, 2, 2>>() - size_of::<SmallConnection>();
     assert!(within("table entry beside its connection", entry, 64));
 }

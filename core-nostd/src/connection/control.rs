@@ -280,7 +280,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         .encode(out)
         .ok()?;
-        self.statistics.probes_sent += 1;
+        self.statistics.probes_sent = self.statistics.probes_sent.wrapping_add(1);
         if attempt == 0 && self.is_clear() {
             self.suspect(number);
         }

@@ -112,7 +112,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.probes = 0;
         let plane = path.plane;
         self.controller.close(number);
-        self.statistics.fences += 1;
+        self.statistics.fences = self.statistics.fences.wrapping_add(1);
         self.fence_due.insert(number);
         self.set_due(due::FENCES);
         self.plane_may_be_down(plane);

@@ -49,7 +49,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 path.note_duplicate();
                 path.note_transmission(now, header.tsn, header.psn, ce);
                 self.ack_now.insert(header.path);
-                self.statistics.duplicates_received += 1;
+                self.statistics.duplicates_received =
+                    self.statistics.duplicates_received.wrapping_add(1);
                 return Err(DropReason::Duplicate);
             }
             Arrival::BeyondWindow => return Err(DropReason::BeyondWindow),
@@ -253,7 +254,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let Some(buffer) = buffer else {
             // Without a report nothing is refused: as if it had been lost.
             self.report(data, ErrorCode::ReceiverNotReady, attempt)?;
-            self.statistics.rnr_sent += 1;
+            self.statistics.rnr_sent = self.statistics.rnr_sent.wrapping_add(1);
             let refused = InMessage {
                 msn: data.msn,
                 stream: data.stream,

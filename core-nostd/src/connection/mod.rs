@@ -38,7 +38,7 @@ use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::{AnyController, Controller, Network};
 use crate::rate::pacer::Pacer;
 use crate::spray::Wheel;
-use crate::stats::{ConnectionStatistics, PathStatistics};
+use crate::stats::{ConnectionStatistics, Counters, PathStatistics};
 use crate::storage::{Bits, Table};
 use crate::time::Instant;
 use crate::wire::{CloseMode as WireCloseMode, Cookie, Planes, Trailer};
@@ -219,7 +219,7 @@ pub struct Connection<
     pub(crate) report_connected: bool,
     pub(crate) closed: Option<CloseReason>,
     report_streams: bool,
-    statistics: ConnectionStatistics,
+    statistics: Counters,
 }
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
@@ -235,7 +235,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         peer: Planes,
     ) -> Self {
         const {
-            assert!(PATHS >= 1 && PATHS <= 255, "1 to 255 paths");
+            assert!(PATHS >= 1 && PATHS <= Bits::CAPACITY, "1 to 128 paths");
             assert!(SLOTS >= 1 && SLOTS < 0xffff, "1 to 65534 slots");
             assert!(STREAMS >= 1 && STREAMS < 0xffff, "1 to 65534 streams");
             assert!(MESSAGES >= 1 && MESSAGES < 1 << 14, "1 to 16383 messages");
@@ -339,7 +339,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             report_connected: false,
             closed: None,
             report_streams: false,
-            statistics: ConnectionStatistics::default(),
+            statistics: Counters::default(),
         }
     }
 
@@ -397,7 +397,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Counters as of now.
     pub(crate) fn statistics(&self) -> ConnectionStatistics {
-        let mut all = self.statistics;
+        let mut all = self.statistics.statistics();
         for path in self.paths() {
             let send = self.send_paths.at(u16::from(path));
             all.retransmissions += u64::from(send.retransmitted);

@@ -3,12 +3,15 @@
 use crate::storage::Table;
 
 const REMEMBERED: usize = 8;
+const NO_PLANE: u8 = u8::MAX;
 
 /// Chooses entropy indices and avoids those that failed.
 #[derive(Debug)]
 pub struct EntropyChooser {
     state: u32,
-    failed: Table<Option<(u8, u16)>, REMEMBERED>,
+    /// Of plane and value; NO_PLANE: none.
+    failed_planes: Table<u8, REMEMBERED>,
+    failed: Table<u16, REMEMBERED>,
     next_failed: u16,
 }
 
@@ -18,14 +21,16 @@ impl EntropyChooser {
     pub const fn new(seed: u32) -> Self {
         Self {
             state: seed,
-            failed: Table::filled(None),
+            failed_planes: Table::filled(NO_PLANE),
+            failed: Table::filled(0),
             next_failed: 0,
         }
     }
 
     /// Remembers that `entropy` failed on `plane`; the oldest of eight memories gives way.
     pub fn avoid(&mut self, plane: u8, entropy: u16) {
-        *self.failed.at_mut(self.next_failed) = Some((plane, entropy));
+        *self.failed_planes.at_mut(self.next_failed) = plane;
+        *self.failed.at_mut(self.next_failed) = entropy;
         self.next_failed = (self.next_failed + 1) % REMEMBERED as u16;
     }
 
@@ -38,9 +43,10 @@ impl EntropyChooser {
             candidate = self.random(count);
             if !taken(candidate)
                 && !self
-                    .failed
+                    .failed_planes
                     .iter()
-                    .any(|entry| *entry == Some((plane, candidate)))
+                    .zip(self.failed.iter())
+                    .any(|(failed, value)| *failed == plane && *value == candidate)
             {
                 break;
             }
