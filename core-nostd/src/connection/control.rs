@@ -309,7 +309,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if let Some(reply) = reply {
             path.reply = reply;
         }
-        path.note_probe(now, probe.tsn, ce);
+        if path.note_probe(now, probe.tsn, ce).gap {
+            self.gap_seen = true;
+            self.last_gap = now;
+        }
         self.ack_now.insert(probe.path);
         Ok(())
     }

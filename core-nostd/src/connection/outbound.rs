@@ -5,9 +5,12 @@ use crate::message::outgoing;
 use crate::path::inflight::NONE;
 use crate::path::send::PathState;
 use crate::rate::controller::Controller;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
 use crate::wire::{ACK_BLOCK_SIZE, ACK_SIZE, AckKind, Flags, append_ack_block, encode_ack};
+
+/// How long after a gap acknowledgments are repeated.
+const GAP_MEMORY: Duration = Duration::from_micros(200);
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
@@ -52,12 +55,17 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if let Some(first) = out.first_chunk_mut::<ACK_SIZE>() {
             encode_ack(AckKind::Ack, Flags::NONE, self.peer_id, &block, first);
         }
-        let mut left = shared.config.ack_blocks - 1;
+        // Where packets are being lost acknowledgments are, too: what the last one said is said again.
+        let mut again = self.gaps_seen_lately(now).then_some(self.ack_last);
+        self.ack_last = path;
+        let mut left = shared.config.ack_blocks - 1 + u8::from(again.is_some());
         while left != 0
             && let Some(path) = self
                 .ack_now
                 .next_from(self.ack_next)
                 .or_else(|| self.ack_later.next_from(self.ack_next))
+                .filter(|_| left > u8::from(again.is_some()))
+                .or_else(|| again.take())
             && let Some(place) = out
                 .get_mut(length..)
                 .and_then(|rest| rest.first_chunk_mut::<ACK_BLOCK_SIZE>())
@@ -82,6 +90,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         // Both sides checked that the planes agreed on have addresses.
         self.transmit(plane, entropy, Class::Control, length)
             .unwrap_or(NO_TRANSMIT)
+    }
+
+    /// Whether the peer's packets are being lost, as far as gaps in their sequences tell.
+    fn gaps_seen_lately(&self, now: Instant) -> bool {
+        self.gap_seen && now.since(self.last_gap) < GAP_MEMORY
     }
 
     #[inline]
