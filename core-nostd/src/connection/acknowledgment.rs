@@ -110,7 +110,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if news || delivered != 0 {
             self.answered_at = now;
             self.probe_backoff = 0;
-            self.path_answered(number);
+            self.path_answered(now, number);
         }
         self.adjust(now, number, u32::from(delivered), u32::from(lost), marked);
         if lost != 0 {

@@ -55,7 +55,7 @@ impl EntropyChooser {
     }
 
     /// Uniform below `count` (Lehmer-style multiply of a Weyl sequence, as in splitmix; spread is all that is needed here).
-    fn random(&mut self, count: u16) -> u16 {
+    pub fn random(&mut self, count: u16) -> u16 {
         self.state = self.state.wrapping_add(0x9e37_79b9);
         let mut x = self.state;
         x = (x ^ x >> 16).wrapping_mul(0x85eb_ca6b);
