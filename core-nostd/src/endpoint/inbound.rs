@@ -320,6 +320,7 @@ where
                 bytes,
                 length: length as u8,
             });
+            self.answers += 1;
         }
     }
 }
