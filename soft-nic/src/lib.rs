@@ -1,1 +1,5 @@
-//! metaroce-soft
+//! A MetaRoCE NIC in software, on ordinary Linux UDP sockets.
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod fault;
+pub mod memory;
