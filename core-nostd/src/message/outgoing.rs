@@ -1,0 +1,311 @@
+//! Outgoing messages: work requests of this side, and responses to the peer's requests.
+
+use crate::memory::LocalSlice;
+use crate::storage::Table;
+use crate::wire::Opcode;
+use crate::work::{INLINE_BYTES, Status};
+
+/// No message.
+pub const NONE: u16 = u16::MAX;
+
+/// Where a message is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Progress {
+    /// The record is free.
+    Free,
+    /// Bytes (or the request) are still to be sent or acknowledged.
+    Open,
+    /// Refused because no buffer was posted; waits for its next attempt.
+    Waiting,
+    /// Over; waits for the earlier ones of its stream, or to be polled.
+    Done,
+}
+
+/// An outgoing message.
+#[derive(Clone, Copy, Debug)]
+pub struct OutMessage {
+    /// The application's number.
+    pub id: u64,
+    /// Remote address of the first byte.
+    pub address: u64,
+    /// Offset of the first byte in the local region.
+    pub local_offset: u64,
+    /// The bytes themselves, for inline messages, atomic operands and fixed-size responses.
+    pub inline: [u8; INLINE_BYTES],
+    /// Bytes of the message on the wire (for a READ request: bytes wanted).
+    pub length: u32,
+    /// Bytes handed to the scheduler so far.
+    pub cursor: u32,
+    /// Packets sent and not acknowledged.
+    pub outstanding: u32,
+    /// Bytes of the response not yet placed, for READs and atomics.
+    pub awaited: u32,
+    /// Remote key.
+    pub key: u32,
+    /// Immediate.
+    pub immediate: u32,
+    /// Token by which the response is matched (requests), or which it answers (responses).
+    pub token: u32,
+    /// Message sequence number.
+    pub msn: u32,
+    /// Receive sequence number, for SENDs.
+    pub rsn: u32,
+    /// Local region.
+    pub region: u16,
+    /// Stream.
+    pub stream: u16,
+    /// Next message of its stream, or of the list it is in.
+    pub next: u16,
+    /// Opcode.
+    pub opcode: Opcode,
+    /// Where it is in its life.
+    pub progress: Progress,
+    /// How it ended.
+    pub status: Status,
+    /// Attempts made, modulo 256.
+    pub attempt: u8,
+    /// Attempts left if there is no buffer.
+    pub attempts_left: u8,
+    /// Bits of [`OutMessage::INLINE`] and its siblings.
+    pub flags: u8,
+}
+
+impl OutMessage {
+    /// The bytes are in `inline`.
+    pub const INLINE: u8 = 1;
+    /// Success is reported.
+    pub const SIGNALED: u8 = 2;
+    /// The peer shall wake a waiter.
+    pub const SOLICITED: u8 = 4;
+    /// Starts only when earlier READs and atomics are done.
+    pub const FENCE: u8 = 8;
+    /// It has been started.
+    pub const STARTED: u8 = 16;
+    /// Its single packet without payload has been sent.
+    pub const EMPTY_SENT: u8 = 32;
+    /// The atomic is a compare-swap.
+    pub const COMPARE_SWAP: u8 = 64;
+
+    /// A free record.
+    pub const FREE: Self = Self {
+        id: 0,
+        address: 0,
+        local_offset: 0,
+        inline: [0; INLINE_BYTES],
+        length: 0,
+        cursor: 0,
+        outstanding: 0,
+        awaited: 0,
+        key: 0,
+        immediate: 0,
+        token: 0,
+        msn: 0,
+        rsn: 0,
+        region: 0,
+        stream: 0,
+        next: NONE,
+        opcode: Opcode::Write,
+        progress: Progress::Free,
+        status: Status::Success,
+        attempt: 0,
+        attempts_left: 0,
+        flags: 0,
+    };
+
+    /// Whether a flag is set.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Payload bytes that its packets carry in all.
+    #[inline]
+    #[must_use]
+    pub const fn payload_length(&self) -> u32 {
+        match self.opcode {
+            Opcode::ReadRequest => 0,
+            Opcode::AtomicRequest => crate::wire::ATOMIC_REQUEST_SIZE as u32,
+            _ => self.length,
+        }
+    }
+
+    /// Whether anything is still to be handed to the scheduler.
+    #[inline]
+    #[must_use]
+    pub const fn has_unsent(&self) -> bool {
+        matches!(self.progress, Progress::Open)
+            && (self.cursor < self.payload_length() || (self.payload_length() == 0 && !self.has(Self::EMPTY_SENT)))
+    }
+
+    /// Bytes of this message that count as demand.
+    #[inline]
+    #[must_use]
+    pub const fn unsent_bytes(&self) -> u32 {
+        if self.has_unsent() { self.payload_length() - self.cursor } else { 0 }
+    }
+
+    /// Whether every packet was acknowledged and every awaited byte placed.
+    #[inline]
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        matches!(self.progress, Progress::Open) && self.outstanding == 0 && self.awaited == 0 && !self.has_unsent()
+    }
+
+    /// Whether it awaits a response.
+    #[inline]
+    #[must_use]
+    pub const fn expects_response(&self) -> bool {
+        matches!(self.opcode, Opcode::ReadRequest | Opcode::AtomicRequest)
+    }
+
+    /// Whether its bytes travel as SEND.
+    #[inline]
+    #[must_use]
+    pub const fn is_send(&self) -> bool {
+        matches!(self.opcode, Opcode::Send | Opcode::SendImm)
+    }
+
+    /// Puts everything back to the start for the next attempt.
+    pub fn restart(&mut self) {
+        self.cursor = 0;
+        self.flags &= !Self::EMPTY_SENT;
+        self.attempt = self.attempt.wrapping_add(1);
+        self.progress = Progress::Open;
+    }
+
+    /// The local place of `length` bytes at `offset` of the message, unless it is inline.
+    #[inline]
+    #[must_use]
+    pub const fn local(&self, offset: u32, length: u32) -> Option<LocalSlice> {
+        if self.has(Self::INLINE) {
+            return None;
+        }
+        Some(LocalSlice { region: crate::memory::RegionIndex(self.region), offset: self.local_offset.wrapping_add(offset as u64), length })
+    }
+}
+
+/// A table of outgoing messages with a free list.
+#[derive(Debug)]
+pub struct OutTable<const MESSAGES: usize> {
+    table: Table<OutMessage, MESSAGES>,
+    free: u16,
+    fresh: u16,
+    used: u16,
+}
+
+impl<const MESSAGES: usize> Default for OutTable<MESSAGES> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const MESSAGES: usize> OutTable<MESSAGES> {
+    /// All free.
+    #[must_use]
+    pub const fn new() -> Self {
+        const { assert!(MESSAGES < 1 << 14, "message numbers have 14 bits") };
+        Self { table: Table::filled(OutMessage::FREE), free: NONE, fresh: 0, used: 0 }
+    }
+
+    /// Records in use.
+    #[must_use]
+    pub const fn used(&self) -> u16 {
+        self.used
+    }
+
+    /// Whether every record is in use.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        self.used as usize >= MESSAGES
+    }
+
+    /// Stores a message, if there is room.
+    pub fn insert(&mut self, message: OutMessage) -> Option<u16> {
+        let index = if self.free != NONE {
+            let index = self.free;
+            self.free = self.table.at(index).next;
+            index
+        } else if (self.fresh as usize) < MESSAGES {
+            self.fresh += 1;
+            self.fresh - 1
+        } else {
+            return None;
+        };
+        self.used += 1;
+        *self.table.at_mut(index) = message;
+        Some(index)
+    }
+
+    /// Frees a record that is in no list.
+    pub fn remove(&mut self, index: u16) {
+        let record = self.table.at_mut(index);
+        record.progress = Progress::Free;
+        record.token = 0;
+        record.next = self.free;
+        self.free = index;
+        self.used -= 1;
+    }
+
+    /// A message.
+    #[inline(always)]
+    #[must_use]
+    pub fn at(&self, index: u16) -> &OutMessage {
+        self.table.at(index)
+    }
+
+    /// A message, to be changed.
+    #[inline(always)]
+    pub fn at_mut(&mut self, index: u16) -> &mut OutMessage {
+        self.table.at_mut(index)
+    }
+
+    /// The message at an index that the peer named, if it is in use.
+    #[must_use]
+    pub fn get(&self, index: u16) -> Option<&OutMessage> {
+        self.table.get(index).filter(|message| message.progress != Progress::Free)
+    }
+
+    /// Indices of the records in use.
+    pub fn indices(&self) -> impl Iterator<Item = u16> + use<'_, MESSAGES> {
+        (0..self.fresh).filter(|index| self.table.at(*index).progress != Progress::Free)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_without_bytes_is_one_packet() {
+        let mut message = OutMessage { progress: Progress::Open, ..OutMessage::FREE };
+        assert!(message.has_unsent() && !message.is_complete());
+        message.flags |= OutMessage::EMPTY_SENT;
+        message.outstanding = 1;
+        assert!(!message.has_unsent() && !message.is_complete());
+        message.outstanding = 0;
+        assert!(message.is_complete());
+        message.restart();
+        assert!(message.has_unsent());
+    }
+
+    #[test]
+    fn a_read_is_complete_when_its_bytes_are_here() {
+        let mut message = OutMessage { progress: Progress::Open, opcode: Opcode::ReadRequest, length: 100, awaited: 100, flags: OutMessage::EMPTY_SENT, ..OutMessage::FREE };
+        assert!(!message.is_complete());
+        message.awaited = 0;
+        assert!(message.is_complete());
+    }
+
+    #[test]
+    fn records_are_reused_and_bounded() {
+        let mut table = OutTable::<2>::new();
+        let open = OutMessage { progress: Progress::Open, ..OutMessage::FREE };
+        let (a, b) = (table.insert(open).unwrap(), table.insert(open).unwrap());
+        assert!(table.insert(open).is_none() && table.is_full());
+        table.remove(a);
+        assert!(table.get(a).is_none());
+        assert_eq!(table.insert(open), Some(a));
+        assert_eq!(table.indices().collect::<Vec<_>>(), [a, b]);
+    }
+}

@@ -1,0 +1,189 @@
+//! Which path carries the next packet.
+//!
+//! Stride scheduling: each packet moves its path's virtual time by 1/weight, and the path that is furthest behind goes next. Paths
+//! that may carry wait in a wheel of 32 buckets of virtual time with a bitmap of the occupied ones, so the choice is one
+//! find-first-set and does not depend on the number of paths. Equal paths get equal shares; a path that carries
+//! twice the window gets twice the packets.
+
+use crate::storage::{Bits, Table};
+
+const BUCKETS: u32 = 32;
+/// Fraction bits of virtual time below one bucket.
+const FRACTION: u32 = 8;
+const NONE: u8 = u8::MAX;
+
+/// The wheel. Path numbers are below `PATHS`, at most 255.
+#[derive(Debug)]
+pub struct Wheel<const PATHS: usize> {
+    virtual_time: Table<u32, PATHS>,
+    next: Table<u8, PATHS>,
+    head: Table<u8, { BUCKETS as usize }>,
+    tail: Table<u8, { BUCKETS as usize }>,
+    /// Bit b: bucket b (modulo 32) has paths.
+    occupied: u32,
+    /// Virtual time of the bucket that is served, in buckets.
+    now: u32,
+    waiting: Bits,
+}
+
+impl<const PATHS: usize> Default for Wheel<PATHS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const PATHS: usize> Wheel<PATHS> {
+    /// No path waits.
+    #[must_use]
+    pub const fn new() -> Self {
+        const { assert!(PATHS <= 255, "path numbers are 8 bits, 255 is none") };
+        Self {
+            virtual_time: Table::filled(0),
+            next: Table::filled(NONE),
+            head: Table::filled(NONE),
+            tail: Table::filled(NONE),
+            occupied: 0,
+            now: 0,
+            waiting: Bits::EMPTY,
+        }
+    }
+
+    /// Whether the path is in the wheel.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_waiting(&self, path: u8) -> bool {
+        self.waiting.contains(path)
+    }
+
+    /// Whether no path is.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
+
+    /// Lets a path wait for its turn, if it does not already. One that was away starts at the present.
+    #[inline]
+    pub fn insert(&mut self, path: u8) {
+        if self.waiting.contains(path) {
+            return;
+        }
+        self.waiting.insert(path);
+        let index = u16::from(path);
+        let present = self.now << FRACTION;
+        let time = self.virtual_time.at_mut(index);
+        let ahead = time.wrapping_sub(present);
+        if ahead >= 1 << 31 {
+            *time = present;
+        } else if ahead >= BUCKETS << FRACTION {
+            *time = present.wrapping_add((BUCKETS << FRACTION) - 1);
+        }
+        let bucket = (*time >> FRACTION) % BUCKETS;
+        *self.next.at_mut(index) = NONE;
+        if self.occupied >> bucket & 1 == 0 {
+            self.occupied |= 1 << bucket;
+            *self.head.at_mut(bucket as u16) = path;
+        } else {
+            let last = *self.tail.at(bucket as u16);
+            *self.next.at_mut(u16::from(last)) = path;
+        }
+        *self.tail.at_mut(bucket as u16) = path;
+    }
+
+    /// Takes the path out whose turn it is.
+    #[inline]
+    pub fn take(&mut self) -> Option<u8> {
+        if self.occupied == 0 {
+            return None;
+        }
+        let current = self.now % BUCKETS;
+        let distance = self.occupied.rotate_right(current).trailing_zeros();
+        self.now = self.now.wrapping_add(distance) & (u32::MAX >> FRACTION);
+        let bucket = (current + distance) % BUCKETS;
+        let path = *self.head.at(bucket as u16);
+        let next = *self.next.at(u16::from(path));
+        if next == NONE {
+            self.occupied &= !(1 << bucket);
+        } else {
+            *self.head.at_mut(bucket as u16) = next;
+        }
+        self.waiting.remove(path);
+        Some(path)
+    }
+
+    /// Moves a path's virtual time on for `packets` that it carries. Weights are relative to `mean`, any unit:
+    /// a path of mean weight moves by four buckets a packet.
+    #[inline]
+    pub fn charge(&mut self, path: u8, packets: u32, weight: u32, mean: u32) {
+        let stride = if weight == mean {
+            4 << FRACTION
+        } else {
+            let mean = u64::from(mean) << (2 + FRACTION);
+            (mean / u64::from(weight.max(1))).clamp(1 << (FRACTION - 4), 31 << FRACTION) as u32
+        };
+        let present = self.now << FRACTION;
+        let time = self.virtual_time.at_mut(u16::from(path));
+        if time.wrapping_sub(present) >= 1 << 31 {
+            *time = present;
+        }
+        *time = time.wrapping_add(stride.saturating_mul(packets).min(31 << FRACTION));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn run<const P: usize>(weights: [u32; P], rounds: u32) -> [u32; P] {
+        let mut wheel = Wheel::<P>::new();
+        let mean = weights.iter().sum::<u32>() / P as u32;
+        let mut carried = [0; P];
+        for path in 0..P as u8 {
+            wheel.insert(path);
+        }
+        for _ in 0..rounds {
+            let path = wheel.take().unwrap();
+            carried[path as usize] += 1;
+            wheel.charge(path, 1, weights[path as usize], mean);
+            wheel.insert(path);
+        }
+        carried
+    }
+
+    #[test]
+    fn equal_paths_get_equal_shares() {
+        let carried = run([7; 64], 64 * 100);
+        assert!(carried.iter().all(|&packets| packets == 100), "{carried:?}");
+    }
+
+    #[test]
+    fn shares_follow_the_weights() {
+        let weights = [1000, 2000, 4000, 500];
+        let carried = run(weights, 75_000);
+        for (packets, weight) in carried.iter().zip(weights) {
+            let share = f64::from(weight) * 10.0;
+            assert!((f64::from(*packets) - share).abs() < share * 0.03, "{carried:?}");
+        }
+    }
+
+    proptest! {
+        /// Whatever is inserted and taken, each waiting path comes out once, and time never runs into a wall.
+        #[test]
+        fn nothing_is_lost_or_doubled(start: u32, steps in proptest::collection::vec((0u8..10, 1u32..100_000, any::<bool>()), 1..500)) {
+            let mut wheel = Wheel::<10>::new();
+            wheel.now = start & (u32::MAX >> FRACTION);
+            let mut waiting = std::collections::BTreeSet::new();
+            for (path, weight, take) in steps {
+                if take {
+                    let taken = wheel.take();
+                    prop_assert_eq!(taken.is_none(), waiting.is_empty());
+                    if let Some(path) = taken { prop_assert!(waiting.remove(&path)); wheel.charge(path, 1, weight, 1000); }
+                } else { wheel.insert(path); waiting.insert(path); }
+                for path in 0..10 { prop_assert_eq!(wheel.is_waiting(path), waiting.contains(&path)); }
+            }
+            while let Some(path) = wheel.take() { prop_assert!(waiting.remove(&path)); }
+            prop_assert!(waiting.is_empty());
+        }
+    }
+}
