@@ -10,7 +10,9 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        Self { epoch: std::time::Instant::now() }
+        Self {
+            epoch: std::time::Instant::now(),
+        }
     }
 
     /// Now.

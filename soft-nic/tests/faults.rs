@@ -3,7 +3,8 @@
 use metaroce_core::endpoint::Ecn;
 use metaroce_core::time::{Duration, Instant};
 use metaroce_soft::fault::{
-    Burst, DelayQueue, Direction, DropCause, FaultPlan, Faults, Injector, Packet, Probability, Queue, Target, Timed, Verdict, Window,
+    Burst, DelayQueue, Direction, DropCause, FaultPlan, Faults, Injector, Packet, Probability,
+    Queue, Target, Timed, Verdict, Window,
 };
 use proptest::prelude::*;
 
@@ -14,7 +15,13 @@ fn at(nanos: u64) -> Instant {
 }
 
 fn packet(port: u16, bytes: &[u8]) -> Packet<'_> {
-    Packet { direction: Direction::Outgoing, plane: 0, port, ecn: Ecn::Ect0, bytes }
+    Packet {
+        direction: Direction::Outgoing,
+        plane: 0,
+        port,
+        ecn: Ecn::Ect0,
+        bytes,
+    }
 }
 
 fn data(path: u8) -> Vec<u8> {
@@ -25,29 +32,56 @@ fn data(path: u8) -> Vec<u8> {
 }
 
 fn injector(faults: Faults, seed: u64) -> Injector {
-    Injector::new(&FaultPlan { seed, outgoing: faults, incoming: Faults::default() }, START)
+    Injector::new(
+        &FaultPlan {
+            seed,
+            outgoing: faults,
+            incoming: Faults::default(),
+        },
+        START,
+    )
 }
 
 fn anything() -> impl Strategy<Value = Faults> {
-    let share = || (0.0f64..0.5).prop_map(|share| vec![Timed::always(Probability::from_share(share))]);
-    let time = || (0u64..100_000).prop_map(|nanos| vec![Timed::always(Duration::from_nanos(nanos))]);
-    let burst = (0.0f64..0.3, 1.0f64..20.0).prop_map(|(rate, length)| vec![Timed::always(Burst::average(rate, length))]);
-    let link = (1_000_000u64..10_000_000_000, 100u64..100_000, 0u64..100_000).prop_map(|(rate_bps, limit_bytes, mark_bytes)| {
-        vec![Timed::always(Queue { rate_bps, limit_bytes, mark_bytes, overhead: 66 })]
-    });
-    (share(), burst, time(), time(), share(), share(), share(), link).prop_map(
-        |(loss, burst, delay, jitter, duplicate, corrupt, ce, queue)| Faults {
-            loss,
-            burst,
-            delay,
-            jitter,
-            duplicate,
-            corrupt,
-            ce,
-            queue,
-            ..Faults::default()
+    let share =
+        || (0.0f64..0.5).prop_map(|share| vec![Timed::always(Probability::from_share(share))]);
+    let time =
+        || (0u64..100_000).prop_map(|nanos| vec![Timed::always(Duration::from_nanos(nanos))]);
+    let burst = (0.0f64..0.3, 1.0f64..20.0)
+        .prop_map(|(rate, length)| vec![Timed::always(Burst::average(rate, length))]);
+    let link = (1_000_000u64..10_000_000_000, 100u64..100_000, 0u64..100_000).prop_map(
+        |(rate_bps, limit_bytes, mark_bytes)| {
+            vec![Timed::always(Queue {
+                rate_bps,
+                limit_bytes,
+                mark_bytes,
+                overhead: 66,
+            })]
         },
+    );
+    (
+        share(),
+        burst,
+        time(),
+        time(),
+        share(),
+        share(),
+        share(),
+        link,
     )
+        .prop_map(
+            |(loss, burst, delay, jitter, duplicate, corrupt, ce, queue)| Faults {
+                loss,
+                burst,
+                delay,
+                jitter,
+                duplicate,
+                corrupt,
+                ce,
+                queue,
+                ..Faults::default()
+            },
+        )
 }
 
 proptest! {
@@ -164,13 +198,19 @@ fn loss_comes_at_the_rate_that_was_asked_for() {
         }
         let lost = injector.counts(Direction::Outgoing).lost as f64 / 1e6;
         // Six standard deviations of a binomial.
-        assert!((lost - share).abs() < 6.0 * (share / 1e6).sqrt(), "{lost} instead of {share}");
+        assert!(
+            (lost - share).abs() < 6.0 * (share / 1e6).sqrt(),
+            "{lost} instead of {share}"
+        );
     }
 }
 
 #[test]
 fn bursts_have_the_rate_and_the_length_that_were_asked_for() {
-    let faults = Faults { burst: vec![Timed::always(Burst::average(0.02, 8.0))], ..Faults::default() };
+    let faults = Faults {
+        burst: vec![Timed::always(Burst::average(0.02, 8.0))],
+        ..Faults::default()
+    };
     let mut injector = injector(faults, 11);
     let (mut bursts, mut lost, mut last) = (0u32, 0u32, false);
     for _ in 0..2_000_000 {
@@ -186,36 +226,64 @@ fn bursts_have_the_rate_and_the_length_that_were_asked_for() {
 
 #[test]
 fn reordering_lets_later_packets_pass() {
-    let faults =
-        Faults { reorder: vec![Timed::always((Probability::from_share(0.5), Duration::from_micros(10)))], ..Faults::default() };
+    let faults = Faults {
+        reorder: vec![Timed::always((
+            Probability::from_share(0.5),
+            Duration::from_micros(10),
+        ))],
+        ..Faults::default()
+    };
     let mut injector = injector(faults, 5);
     let times: Vec<_> = (0..100)
-        .filter_map(|number| match injector.judge(at(number), &packet(1, &[0])) {
-            Verdict::Deliver(delivery) => Some(delivery.at),
-            Verdict::Drop(_) => None,
-        })
+        .filter_map(
+            |number| match injector.judge(at(number), &packet(1, &[0])) {
+                Verdict::Deliver(delivery) => Some(delivery.at),
+                Verdict::Drop(_) => None,
+            },
+        )
         .collect();
     assert!(times.windows(2).any(|pair| pair[0] > pair[1]));
     assert!(injector.counts(Direction::Outgoing).reordered > 20);
 }
 
 fn blackhole(target: Target, start: u64, end: u64) -> Injector {
-    let window = Window { start: Duration::from_nanos(start), end: Duration::from_nanos(end) };
-    injector(Faults { blackhole: vec![Timed { fault: target, window }], ..Faults::default() }, 0)
+    let window = Window {
+        start: Duration::from_nanos(start),
+        end: Duration::from_nanos(end),
+    };
+    injector(
+        Faults {
+            blackhole: vec![Timed {
+                fault: target,
+                window,
+            }],
+            ..Faults::default()
+        },
+        0,
+    )
 }
 
 #[test]
 fn a_path_blackhole_swallows_the_route_and_not_the_number() {
     let mut injector = blackhole(Target::Path(3), 100, 200);
     let passes = |injector: &mut Injector, now, port, path| {
-        matches!(injector.judge(at(now), &packet(port, &data(path))), Verdict::Deliver(_))
+        matches!(
+            injector.judge(at(now), &packet(port, &data(path))),
+            Verdict::Deliver(_)
+        )
     };
     assert!(passes(&mut injector, 0, 40, 3));
     assert!(passes(&mut injector, 1, 41, 4));
     assert!(!passes(&mut injector, 100, 40, 3));
-    assert!(!passes(&mut injector, 110, 40, 4), "whatever else uses the route dies with it");
+    assert!(
+        !passes(&mut injector, 110, 40, 4),
+        "whatever else uses the route dies with it"
+    );
     assert!(passes(&mut injector, 120, 41, 4));
-    assert!(passes(&mut injector, 130, 55, 3), "moved to another port, the path is out of it");
+    assert!(
+        passes(&mut injector, 130, 55, 3),
+        "moved to another port, the path is out of it"
+    );
     assert!(!passes(&mut injector, 140, 40, 3));
     assert!(passes(&mut injector, 200, 40, 3), "over");
 }
@@ -223,11 +291,22 @@ fn a_path_blackhole_swallows_the_route_and_not_the_number() {
 #[test]
 fn planes_ports_and_everything_can_be_swallowed_for_a_time() {
     let drops = |injector: &mut Injector, now, plane, port| {
-        let shown = Packet { direction: Direction::Outgoing, plane, port, ecn: Ecn::NotEct, bytes: &[] };
+        let shown = Packet {
+            direction: Direction::Outgoing,
+            plane,
+            port,
+            ecn: Ecn::NotEct,
+            bytes: &[],
+        };
         injector.judge(at(now), &shown) == Verdict::Drop(DropCause::Blackhole)
     };
     let mut plane = blackhole(Target::Plane(1), 10, 20);
-    assert!(!drops(&mut plane, 9, 1, 5) && drops(&mut plane, 10, 1, 5) && !drops(&mut plane, 10, 0, 5) && !drops(&mut plane, 20, 1, 5));
+    assert!(
+        !drops(&mut plane, 9, 1, 5)
+            && drops(&mut plane, 10, 1, 5)
+            && !drops(&mut plane, 10, 0, 5)
+            && !drops(&mut plane, 20, 1, 5)
+    );
     let mut port = blackhole(Target::Port(5), 0, u64::MAX);
     assert!(drops(&mut port, 0, 0, 5) && !drops(&mut port, 0, 0, 6));
     let mut all = blackhole(Target::All, 0, 1);
@@ -236,11 +315,27 @@ fn planes_ports_and_everything_can_be_swallowed_for_a_time() {
 
 #[test]
 fn only_ecn_capable_packets_are_marked() {
-    let faults = Faults { ce: vec![Timed::always(Probability::ALWAYS)], ..Faults::default() };
+    let faults = Faults {
+        ce: vec![Timed::always(Probability::ALWAYS)],
+        ..Faults::default()
+    };
     let mut injector = injector(faults, 0);
-    for (before, after) in [(Ecn::NotEct, Ecn::NotEct), (Ecn::Ect0, Ecn::Ce), (Ecn::Ect1, Ecn::Ce), (Ecn::Ce, Ecn::Ce)] {
-        let shown = Packet { direction: Direction::Outgoing, plane: 0, port: 1, ecn: before, bytes: &[] };
-        let Verdict::Deliver(delivery) = injector.judge(at(0), &shown) else { panic!("dropped") };
+    for (before, after) in [
+        (Ecn::NotEct, Ecn::NotEct),
+        (Ecn::Ect0, Ecn::Ce),
+        (Ecn::Ect1, Ecn::Ce),
+        (Ecn::Ce, Ecn::Ce),
+    ] {
+        let shown = Packet {
+            direction: Direction::Outgoing,
+            plane: 0,
+            port: 1,
+            ecn: before,
+            bytes: &[],
+        };
+        let Verdict::Deliver(delivery) = injector.judge(at(0), &shown) else {
+            panic!("dropped")
+        };
         assert_eq!(delivery.ecn, after);
     }
     assert_eq!(injector.counts(Direction::Outgoing).marked, 2);

@@ -184,7 +184,8 @@ impl Side {
             self.counts.blackholed += 1;
             return Verdict::Drop(DropCause::Blackhole);
         }
-        if active(&self.faults.loss, start, now).is_some_and(|share| share.hit(self.random.next())) {
+        if active(&self.faults.loss, start, now).is_some_and(|share| share.hit(self.random.next()))
+        {
             self.counts.lost += 1;
             return Verdict::Drop(DropCause::Loss);
         }
@@ -205,9 +206,15 @@ impl Side {
             .is_some_and(|share| share.hit(self.random.next()) && !packet.bytes.is_empty())
             .then(|| self.random.below(packet.bytes.len() as u64 * 8) as usize);
         self.counts.corrupted += u64::from(flip.is_some());
-        let copied = active(&self.faults.duplicate, start, now).is_some_and(|share| share.hit(self.random.next()));
+        let copied = active(&self.faults.duplicate, start, now)
+            .is_some_and(|share| share.hit(self.random.next()));
         self.counts.duplicated += u64::from(copied);
-        Verdict::Deliver(Delivery { at, ecn, flip, copy_at: copied.then_some(at) })
+        Verdict::Deliver(Delivery {
+            at,
+            ecn,
+            flip,
+            copy_at: copied.then_some(at),
+        })
     }
 
     fn mark(&mut self, ecn: &mut Ecn) {
@@ -218,7 +225,9 @@ impl Side {
     }
 
     fn burst_hits(&mut self, start: Instant, now: Instant, plane: u8) -> bool {
-        let Some(burst) = active(&self.faults.burst, start, now) else { return false };
+        let Some(burst) = active(&self.faults.burst, start, now) else {
+            return false;
+        };
         let in_burst = self.in_burst.entry(plane).or_default();
         let change = if *in_burst { burst.leave } else { burst.enter };
         if change.hit(self.random.next()) {
@@ -228,10 +237,24 @@ impl Side {
     }
 
     /// When the packet has left the slow link; `None` if its queue was full.
-    fn through_link(&mut self, start: Instant, now: Instant, packet: &Packet<'_>, ecn: &mut Ecn) -> Option<Instant> {
-        let Some(queue) = active(&self.faults.queue, start, now) else { return Some(now) };
-        let free = self.link_free.get(&packet.plane).copied().unwrap_or(now).max(now);
-        let waiting = u128::from(free.since(now).as_nanos()) * u128::from(queue.rate_bps) / 8_000_000_000;
+    fn through_link(
+        &mut self,
+        start: Instant,
+        now: Instant,
+        packet: &Packet<'_>,
+        ecn: &mut Ecn,
+    ) -> Option<Instant> {
+        let Some(queue) = active(&self.faults.queue, start, now) else {
+            return Some(now);
+        };
+        let free = self
+            .link_free
+            .get(&packet.plane)
+            .copied()
+            .unwrap_or(now)
+            .max(now);
+        let waiting =
+            u128::from(free.since(now).as_nanos()) * u128::from(queue.rate_bps) / 8_000_000_000;
         let bytes = packet.bytes.len() as u64 + u64::from(queue.overhead);
         if waiting + u128::from(bytes) > u128::from(queue.limit_bytes) {
             return None;
@@ -245,7 +268,13 @@ impl Side {
         Some(free)
     }
 
-    fn delayed(&mut self, start: Instant, now: Instant, at: Instant, packet: &Packet<'_>) -> Instant {
+    fn delayed(
+        &mut self,
+        start: Instant,
+        now: Instant,
+        at: Instant,
+        packet: &Packet<'_>,
+    ) -> Instant {
         let mut at = at;
         if let Some(delay) = active(&self.faults.delay, start, now) {
             at += delay;
@@ -253,16 +282,22 @@ impl Side {
         if let Some(jitter) = active(&self.faults.jitter, start, now) {
             at += Duration::from_nanos(self.random.below(jitter.as_nanos().saturating_add(1)));
         }
-        if !self.faults.delay.is_empty() || !self.faults.jitter.is_empty() || !self.faults.queue.is_empty() {
-            let latest = self.released.entry((packet.plane, packet.port)).or_insert(at);
+        if !self.faults.delay.is_empty()
+            || !self.faults.jitter.is_empty()
+            || !self.faults.queue.is_empty()
+        {
+            let latest = self
+                .released
+                .entry((packet.plane, packet.port))
+                .or_insert(at);
             at = at.max(*latest);
             *latest = at;
         }
-        if let Some((share, pause)) = active(&self.faults.reorder, start, now) {
-            if share.hit(self.random.next()) {
-                self.counts.reordered += 1;
-                at += pause;
-            }
+        if let Some((share, pause)) = active(&self.faults.reorder, start, now)
+            && share.hit(self.random.next())
+        {
+            self.counts.reordered += 1;
+            at += pause;
         }
         at
     }
@@ -306,9 +341,13 @@ impl Side {
 /// The destination connection and the path that the common header names, of packets that belong to a path.
 fn connection_and_path(bytes: &[u8]) -> Option<(u32, u8)> {
     const OF_A_PATH: [u8; 3] = [kind::DATA, kind::ACK, kind::PROBE];
-    let [first, _, path, _, connection @ ..] = bytes else { return None };
+    let [first, _, path, _, connection @ ..] = bytes else {
+        return None;
+    };
     let connection = connection.first_chunk::<4>()?;
-    OF_A_PATH.contains(&(first & 15)).then(|| (u32::from_be_bytes(*connection), *path))
+    OF_A_PATH
+        .contains(&(first & 15))
+        .then(|| (u32::from_be_bytes(*connection), *path))
 }
 
 /// The kinds of packets that a path blackhole looks at.

@@ -45,7 +45,11 @@ impl FromStr for FaultPlan {
         let mut key: Option<Key> = None;
         let mut position = 0;
         for item in text.split(',') {
-            let error = |problem: String| FaultParseError { item: item.to_owned(), position, problem };
+            let error = |problem: String| FaultParseError {
+                item: item.to_owned(),
+                position,
+                problem,
+            };
             let trimmed = item.trim();
             if trimmed.is_empty() {
                 if text.trim().is_empty() {
@@ -109,22 +113,35 @@ impl Key {
         let (outgoing, incoming, text) = match text.split_once('.') {
             Some(("out", rest)) => (true, false, rest),
             Some(("in", rest)) => (false, true, rest),
-            Some((other, _)) => return Err(format!("unknown direction `{other}`; use in. or out., or neither for both ways")),
+            Some((other, _)) => {
+                return Err(format!(
+                    "unknown direction `{other}`; use in. or out., or neither for both ways"
+                ));
+            }
             None => (true, true, text),
         };
         let known = NAMES.iter().find(|(name, _)| *name == text);
         match known {
-            Some((_, name)) => Ok(Self { outgoing, incoming, name: *name }),
+            Some((_, name)) => Ok(Self {
+                outgoing,
+                incoming,
+                name: *name,
+            }),
             None => {
                 let names: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
-                Err(format!("unknown fault `{text}`; known: {}", names.join(", ")))
+                Err(format!(
+                    "unknown fault `{text}`; known: {}",
+                    names.join(", ")
+                ))
             }
         }
     }
 
     fn apply(self, plan: &mut FaultPlan, value: &str) -> Result<(), String> {
         if matches!(self.name, Name::Seed) {
-            plan.seed = value.parse().map_err(|_| "a seed is a whole number below 2^64, such as seed=7".to_owned())?;
+            plan.seed = value
+                .parse()
+                .map_err(|_| "a seed is a whole number below 2^64, such as seed=7".to_owned())?;
             return Ok(());
         }
         let (value, window) = match value.split_once('@') {
@@ -133,19 +150,49 @@ impl Key {
         };
         let mut parsed = Faults::default();
         match self.name {
-            Name::Loss => parsed.loss.push(Timed { fault: share(value)?, window }),
-            Name::Duplicate => parsed.duplicate.push(Timed { fault: share(value)?, window }),
-            Name::Corrupt => parsed.corrupt.push(Timed { fault: share(value)?, window }),
-            Name::Ce => parsed.ce.push(Timed { fault: share(value)?, window }),
-            Name::Delay => parsed.delay.push(Timed { fault: duration(value)?, window }),
-            Name::Jitter => parsed.jitter.push(Timed { fault: duration(value)?, window }),
-            Name::Burst => parsed.burst.push(Timed { fault: burst(value)?, window }),
+            Name::Loss => parsed.loss.push(Timed {
+                fault: share(value)?,
+                window,
+            }),
+            Name::Duplicate => parsed.duplicate.push(Timed {
+                fault: share(value)?,
+                window,
+            }),
+            Name::Corrupt => parsed.corrupt.push(Timed {
+                fault: share(value)?,
+                window,
+            }),
+            Name::Ce => parsed.ce.push(Timed {
+                fault: share(value)?,
+                window,
+            }),
+            Name::Delay => parsed.delay.push(Timed {
+                fault: duration(value)?,
+                window,
+            }),
+            Name::Jitter => parsed.jitter.push(Timed {
+                fault: duration(value)?,
+                window,
+            }),
+            Name::Burst => parsed.burst.push(Timed {
+                fault: burst(value)?,
+                window,
+            }),
             Name::Reorder => {
                 let (part, pause) = value.split_once(':').unwrap_or((value, "100us"));
-                parsed.reorder.push(Timed { fault: (share(part)?, duration(pause)?), window });
+                parsed.reorder.push(Timed {
+                    fault: (share(part)?, duration(pause)?),
+                    window,
+                });
             }
-            Name::Rate => parsed.queue.push(Timed { fault: queue(value)?, window }),
-            Name::Blackhole => parsed.blackhole.push(Timed { fault: target(value)?, window }),
+            Name::Rate => parsed.queue.push(Timed {
+                fault: queue(value)?,
+                window,
+            }),
+            Name::Blackhole => parsed.blackhole.push(Timed {
+                fault: target(value)?,
+                window,
+            }),
             Name::Seed => {}
         }
         if self.outgoing {
@@ -172,7 +219,10 @@ fn extend(faults: &mut Faults, more: &Faults) {
 }
 
 fn number(text: &str) -> Option<f64> {
-    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let plain = !text.is_empty()
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
     plain.then(|| text.parse().ok()).flatten()
 }
 
@@ -193,13 +243,17 @@ fn share(text: &str) -> Result<Probability, String> {
 fn burst(text: &str) -> Result<Burst, String> {
     let wrong = || format!("`{text}` is not a burst; write SHARE:PACKETS, such as 1%:8");
     let (rate, length) = text.split_once(':').ok_or_else(wrong)?;
-    let length = number(length).filter(|length| *length >= 1.0).ok_or_else(wrong)?;
+    let length = number(length)
+        .filter(|length| *length >= 1.0)
+        .ok_or_else(wrong)?;
     Ok(Burst::average(share_of_one(rate)?, length))
 }
 
 /// Splits a text into its number and its unit.
 fn with_unit(text: &str) -> Option<(f64, &str)> {
-    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     number(digits).map(|value| (value, unit))
 }
@@ -217,16 +271,28 @@ fn duration(text: &str) -> Result<Duration, String> {
     });
     match scaled {
         Some(nanos) if nanos < 1e18 => Ok(Duration::from_nanos(nanos as u64)),
-        _ => Err(format!("`{text}` is not a time; write a number with ns, us, ms or s, such as 50us")),
+        _ => Err(format!(
+            "`{text}` is not a time; write a number with ns, us, ms or s, such as 50us"
+        )),
     }
 }
 
 fn parse_window(text: &str) -> Result<Window, String> {
     let (start, end) = text.split_once('-').unwrap_or((text, ""));
-    let start = if start.is_empty() { Duration::ZERO } else { duration(start)? };
-    let end = if end.is_empty() { Window::ALWAYS.end } else { duration(end)? };
+    let start = if start.is_empty() {
+        Duration::ZERO
+    } else {
+        duration(start)?
+    };
+    let end = if end.is_empty() {
+        Window::ALWAYS.end
+    } else {
+        duration(end)?
+    };
     if start >= end {
-        return Err(format!("`@{text}` ends before it starts; write @START-END, such as @2s-4s"));
+        return Err(format!(
+            "`@{text}` ends before it starts; write @START-END, such as @2s-4s"
+        ));
     }
     Ok(Window { start, end })
 }
@@ -246,7 +312,9 @@ fn bytes(text: &str) -> Result<u64, String> {
     });
     match scaled {
         Some(value) if value < 1e18 => Ok(value as u64),
-        _ => Err(format!("`{text}` is not a size; write a number with B, kB, KiB, MB or MiB, such as 500kB")),
+        _ => Err(format!(
+            "`{text}` is not a size; write a number with B, kB, KiB, MB or MiB, such as 500kB"
+        )),
     }
 }
 
@@ -264,14 +332,23 @@ fn queue(text: &str) -> Result<Queue, String> {
         Some(value * scale)
     });
     let Some(rate_bps) = scaled.filter(|rate| (1.0..1e15).contains(rate)) else {
-        return Err(format!("`{rate}` is not a rate; write a number with kbit, mbit or gbit, such as 1gbit"));
+        return Err(format!(
+            "`{rate}` is not a rate; write a number with kbit, mbit or gbit, such as 1gbit"
+        ));
     };
     let limit_bytes = parts.next().map_or(Ok(1_000_000), bytes)?;
     let mark_bytes = parts.next().map_or(Ok(u64::MAX), bytes)?;
     if parts.next().is_some() {
-        return Err(format!("`{text}` has too many parts; write RATE:QUEUE:MARK, such as 1gbit:500kB:50kB"));
+        return Err(format!(
+            "`{text}` has too many parts; write RATE:QUEUE:MARK, such as 1gbit:500kB:50kB"
+        ));
     }
-    Ok(Queue { rate_bps: rate_bps as u64, limit_bytes, mark_bytes, overhead: 66 })
+    Ok(Queue {
+        rate_bps: rate_bps as u64,
+        limit_bytes,
+        mark_bytes,
+        overhead: 66,
+    })
 }
 
 fn target(text: &str) -> Result<Target, String> {
@@ -294,7 +371,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn window(start_ms: u64, end_ms: u64) -> Window {
-        Window { start: Duration::from_millis(start_ms), end: Duration::from_millis(end_ms) }
+        Window {
+            start: Duration::from_millis(start_ms),
+            end: Duration::from_millis(end_ms),
+        }
     }
 
     #[test]
@@ -305,14 +385,26 @@ mod tests {
         for faults in [&plan.outgoing, &plan.incoming] {
             assert!((faults.loss[0].fault.share() - 0.01).abs() < 1e-12);
             assert_eq!(faults.delay, [Timed::always(Duration::from_micros(50))]);
-            assert_eq!(faults.blackhole[0], Timed { fault: Target::Path(3), window: window(2_000, 4_000) });
+            assert_eq!(
+                faults.blackhole[0],
+                Timed {
+                    fault: Target::Path(3),
+                    window: window(2_000, 4_000)
+                }
+            );
             assert_eq!(faults.blackhole[1].fault, Target::Plane(1));
-            assert_eq!(faults.blackhole[1].window.start, Duration::from_millis(1_000));
+            assert_eq!(
+                faults.blackhole[1].window.start,
+                Duration::from_millis(1_000)
+            );
         }
         assert_eq!(plan.outgoing.ce.len(), 1);
         assert!(plan.incoming.ce.is_empty() && plan.outgoing.queue.is_empty());
         let link = plan.incoming.queue[0].fault;
-        assert_eq!((link.rate_bps, link.limit_bytes, link.mark_bytes), (1_000_000_000, 500_000, 50_000));
+        assert_eq!(
+            (link.rate_bps, link.limit_bytes, link.mark_bytes),
+            (1_000_000_000, 500_000, 50_000)
+        );
     }
 
     #[test]

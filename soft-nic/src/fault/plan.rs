@@ -27,7 +27,11 @@ impl Probability {
     /// As a share of one.
     #[must_use]
     pub fn share(self) -> f64 {
-        if self == Self::ALWAYS { 1.0 } else { self.0 as f64 / 2f64.powi(64) }
+        if self == Self::ALWAYS {
+            1.0
+        } else {
+            self.0 as f64 / 2f64.powi(64)
+        }
     }
 
     /// Whether a uniform 64-bit random number hits.
@@ -48,7 +52,10 @@ pub struct Window {
 
 impl Window {
     /// All the time.
-    pub const ALWAYS: Self = Self { start: Duration::ZERO, end: Duration::from_nanos(u64::MAX) };
+    pub const ALWAYS: Self = Self {
+        start: Duration::ZERO,
+        end: Duration::from_nanos(u64::MAX),
+    };
 
     /// Whether a moment, as an age of the injector, is inside.
     #[must_use]
@@ -70,7 +77,10 @@ impl<T> Timed<T> {
     /// A fault that is on all the time.
     #[must_use]
     pub const fn always(fault: T) -> Self {
-        Self { fault, window: Window::ALWAYS }
+        Self {
+            fault,
+            window: Window::ALWAYS,
+        }
     }
 }
 
@@ -161,7 +171,10 @@ impl Faults {
     /// Random loss all the time, nothing else.
     #[must_use]
     pub fn with_loss(share: f64) -> Self {
-        Self { loss: vec![Timed::always(Probability::from_share(share))], ..Self::default() }
+        Self {
+            loss: vec![Timed::always(Probability::from_share(share))],
+            ..Self::default()
+        }
     }
 }
 
@@ -186,7 +199,11 @@ impl FaultPlan {
     /// The same faults both ways.
     #[must_use]
     pub fn both_ways(seed: u64, faults: Faults) -> Self {
-        Self { seed, outgoing: faults.clone(), incoming: faults }
+        Self {
+            seed,
+            outgoing: faults.clone(),
+            incoming: faults,
+        }
     }
 }
 
@@ -196,5 +213,7 @@ pub(crate) fn active<T: Copy>(list: &[Timed<T>], start: Instant, now: Instant) -
         return None;
     }
     let age = now.since(start);
-    list.iter().find(|timed| timed.window.contains(age)).map(|timed| timed.fault)
+    list.iter()
+        .find(|timed| timed.window.contains(age))
+        .map(|timed| timed.fault)
 }

@@ -40,14 +40,21 @@ impl<T> Ord for Entry<T> {
 
 impl<T> Default for DelayQueue<T> {
     fn default() -> Self {
-        Self { heap: BinaryHeap::new(), pushed: 0 }
+        Self {
+            heap: BinaryHeap::new(),
+            pushed: 0,
+        }
     }
 }
 
 impl<T> DelayQueue<T> {
     /// Puts a thing in that comes out at `at`.
     pub fn push(&mut self, at: Instant, item: T) {
-        self.heap.push(Reverse(Entry { at, number: self.pushed, item }));
+        self.heap.push(Reverse(Entry {
+            at,
+            number: self.pushed,
+            item,
+        }));
         self.pushed += 1;
     }
 

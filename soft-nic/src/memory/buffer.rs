@@ -56,14 +56,26 @@ impl Buffer {
         let mapped = length.max(1).next_multiple_of(4096);
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice overlaps nothing.
-        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped, ProtFlags::READ | ProtFlags::WRITE, flags)? };
-        let start: NonNull<u8> = NonNull::new(start.cast()).ok_or_else(|| std::io::Error::other("mmap gave address 0"))?;
+        let start = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                mapped,
+                ProtFlags::READ | ProtFlags::WRITE,
+                flags,
+            )?
+        };
+        let start: NonNull<u8> = NonNull::new(start.cast())
+            .ok_or_else(|| std::io::Error::other("mmap gave address 0"))?;
         if mapped >= HUGE_PAGE {
             // Fewer page faults and TLB misses; where it is not to be had nothing is lost.
             // SAFETY: the range is the mapping made above, and this advice changes no contents.
             let _ = unsafe { madvise(start.as_ptr().cast(), mapped, Advice::LinuxHugepage) };
         }
-        Ok(Self(Arc::new(Mapping { start, length, mapped })))
+        Ok(Self(Arc::new(Mapping {
+            start,
+            length,
+            mapped,
+        })))
     }
 
     /// A buffer that holds a copy of `bytes`.
@@ -153,8 +165,12 @@ impl Buffer {
     /// As [`Self::load_u64`].
     pub fn word(&self, offset: usize) -> Result<&AtomicU64, OutOfBounds> {
         let place = self.at(offset, 8)?;
-        if offset % 8 != 0 {
-            return Err(OutOfBounds { offset, length: 8, size: self.len() });
+        if !offset.is_multiple_of(8) {
+            return Err(OutOfBounds {
+                offset,
+                length: 8,
+                size: self.len(),
+            });
         }
         // SAFETY: in bounds and aligned (a mapping starts on a page); lives as long as `self`; others use the word
         // only atomically or by the copies of `copy`.
@@ -164,7 +180,11 @@ impl Buffer {
     fn at(&self, offset: usize, length: usize) -> Result<*mut u8, OutOfBounds> {
         let size = self.0.length;
         if offset > size || length > size - offset {
-            return Err(OutOfBounds { offset, length, size });
+            return Err(OutOfBounds {
+                offset,
+                length,
+                size,
+            });
         }
         // SAFETY: the offset is inside of the mapping or one past its end.
         Ok(unsafe { self.0.start.as_ptr().add(offset) })
@@ -180,7 +200,14 @@ mod tests {
         let buffer = Buffer::new(10_000).unwrap();
         buffer.write_at(9_990, b"0123456789").unwrap();
         assert_eq!(buffer.to_vec(9_989, 11).unwrap(), b"\x000123456789");
-        assert_eq!(buffer.write_at(9_991, b"0123456789"), Err(OutOfBounds { offset: 9_991, length: 10, size: 10_000 }));
+        assert_eq!(
+            buffer.write_at(9_991, b"0123456789"),
+            Err(OutOfBounds {
+                offset: 9_991,
+                length: 10,
+                size: 10_000
+            })
+        );
         assert!(buffer.read_at(usize::MAX, &mut [0; 2]).is_err());
         assert!(buffer.read_at(10_000, &mut []).is_ok());
     }

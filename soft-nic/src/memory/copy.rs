@@ -14,7 +14,14 @@
 pub(crate) unsafe fn store(destination: *mut u8, source: &[u8]) {
     // SAFETY: the caller vouches for `destination`; `source` is a live slice and cannot overlap memory
     // that nobody holds a reference to.
-    unsafe { copy(destination, source.as_ptr(), source.len(), Shared::Destination) }
+    unsafe {
+        copy(
+            destination,
+            source.as_ptr(),
+            source.len(),
+            Shared::Destination,
+        )
+    }
 }
 
 /// Fills `destination` from shared memory.
@@ -24,7 +31,14 @@ pub(crate) unsafe fn store(destination: *mut u8, source: &[u8]) {
 #[inline]
 pub(crate) unsafe fn load(destination: &mut [u8], source: *const u8) {
     // SAFETY: the caller vouches for `source`; `destination` is a live exclusive slice, so it does not overlap.
-    unsafe { copy(destination.as_mut_ptr(), source, destination.len(), Shared::Source) }
+    unsafe {
+        copy(
+            destination.as_mut_ptr(),
+            source,
+            destination.len(),
+            Shared::Source,
+        )
+    }
 }
 
 /// Which side of a copy others use too.
@@ -71,11 +85,15 @@ unsafe fn copy(destination: *mut u8, source: *const u8, length: usize, shared: S
             let (to, from) = (destination.add(done), source.add(done));
             match (shared, word) {
                 (Shared::Source, true) => {
-                    to.cast::<u64>().write_unaligned(AtomicU64::from_ptr(from.cast_mut().cast()).load(Relaxed));
+                    to.cast::<u64>()
+                        .write_unaligned(AtomicU64::from_ptr(from.cast_mut().cast()).load(Relaxed));
                 }
-                (Shared::Source, false) => to.write(AtomicU8::from_ptr(from.cast_mut()).load(Relaxed)),
+                (Shared::Source, false) => {
+                    to.write(AtomicU8::from_ptr(from.cast_mut()).load(Relaxed))
+                }
                 (Shared::Destination, true) => {
-                    AtomicU64::from_ptr(to.cast()).store(from.cast::<u64>().read_unaligned(), Relaxed);
+                    AtomicU64::from_ptr(to.cast())
+                        .store(from.cast::<u64>().read_unaligned(), Relaxed);
                 }
                 (Shared::Destination, false) => AtomicU8::from_ptr(to).store(from.read(), Relaxed),
             }
@@ -102,7 +120,12 @@ mod tests {
                     load(&mut back, base.add(shift));
                 }
                 assert_eq!(back, pattern[..length]);
-                assert!(shared[..shift].iter().chain(&shared[shift + length..]).all(|byte| *byte == 0));
+                assert!(
+                    shared[..shift]
+                        .iter()
+                        .chain(&shared[shift + length..])
+                        .all(|byte| *byte == 0)
+                );
             }
         }
     }

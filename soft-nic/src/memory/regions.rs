@@ -25,7 +25,14 @@ unsafe impl Send for RegionMap {}
 impl RegionMap {
     /// Puts a buffer behind an index.
     pub(crate) fn insert(&mut self, index: RegionIndex, buffer: &Buffer) {
-        self.put(index, Entry { start: buffer.as_ptr(), length: buffer.len(), _keep: Some(buffer.clone()) });
+        self.put(
+            index,
+            Entry {
+                start: buffer.as_ptr(),
+                length: buffer.len(),
+                _keep: Some(buffer.clone()),
+            },
+        );
     }
 
     /// Puts somebody else's memory behind an index.
@@ -34,7 +41,14 @@ impl RegionMap {
     /// Until [`Self::remove`], `start` must be valid for reads and writes of `length` bytes from any thread, and nobody
     /// may hold a Rust reference to them while a peer or this NIC accesses them.
     pub(crate) unsafe fn insert_raw(&mut self, index: RegionIndex, start: *mut u8, length: usize) {
-        self.put(index, Entry { start, length, _keep: None });
+        self.put(
+            index,
+            Entry {
+                start,
+                length,
+                _keep: None,
+            },
+        );
     }
 
     /// Forgets what is behind an index; it is not touched any more when this returns.
@@ -52,8 +66,17 @@ impl RegionMap {
         self.entries[index] = Some(entry);
     }
 
-    fn place_of(&self, region: RegionIndex, offset: u64, length: usize) -> Result<*mut u8, MemoryFault> {
-        let entry = self.entries.get(usize::from(region.0)).and_then(Option::as_ref).ok_or(MemoryFault)?;
+    fn place_of(
+        &self,
+        region: RegionIndex,
+        offset: u64,
+        length: usize,
+    ) -> Result<*mut u8, MemoryFault> {
+        let entry = self
+            .entries
+            .get(usize::from(region.0))
+            .and_then(Option::as_ref)
+            .ok_or(MemoryFault)?;
         let offset = usize::try_from(offset).map_err(|_| MemoryFault)?;
         if offset > entry.length || length > entry.length - offset {
             return Err(MemoryFault);
@@ -73,14 +96,24 @@ impl Memory for RegionMap {
     }
 
     #[inline]
-    fn gather(&self, region: RegionIndex, offset: u64, bytes: &mut [u8]) -> Result<(), MemoryFault> {
+    fn gather(
+        &self,
+        region: RegionIndex,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> Result<(), MemoryFault> {
         let place = self.place_of(region, offset, bytes.len())?;
         // SAFETY: as in `place`.
         unsafe { copy::load(bytes, place) };
         Ok(())
     }
 
-    fn modify(&mut self, region: RegionIndex, offset: u64, change: AtomicChange) -> Result<u64, MemoryFault> {
+    fn modify(
+        &mut self,
+        region: RegionIndex,
+        offset: u64,
+        change: AtomicChange,
+    ) -> Result<u64, MemoryFault> {
         let place = self.place_of(region, offset, 8)?;
         if !place.cast::<u64>().is_aligned() {
             return Err(MemoryFault);
@@ -113,7 +146,10 @@ mod tests {
         assert_eq!(&bytes, b"abcd");
         assert_eq!(map.place(RegionIndex(3), 61, b"abcd"), Err(MemoryFault));
         assert_eq!(map.place(RegionIndex(2), 0, b"abcd"), Err(MemoryFault));
-        assert_eq!(map.gather(RegionIndex(3), u64::MAX, &mut bytes), Err(MemoryFault));
+        assert_eq!(
+            map.gather(RegionIndex(3), u64::MAX, &mut bytes),
+            Err(MemoryFault)
+        );
         map.remove(RegionIndex(3));
         assert_eq!(map.gather(RegionIndex(3), 60, &mut bytes), Err(MemoryFault));
     }
@@ -130,11 +166,15 @@ mod tests {
                 }
             });
             for _ in 0..10_000 {
-                map.modify(RegionIndex(0), 0, AtomicChange::FetchAdd { add: 1 }).unwrap();
+                map.modify(RegionIndex(0), 0, AtomicChange::FetchAdd { add: 1 })
+                    .unwrap();
             }
         });
         assert_eq!(buffer.load_u64(0), Ok(20_000));
-        let swap = AtomicChange::CompareSwap { compare: 20_000, swap: 5 };
+        let swap = AtomicChange::CompareSwap {
+            compare: 20_000,
+            swap: 5,
+        };
         assert_eq!(map.modify(RegionIndex(0), 0, swap), Ok(20_000));
         assert_eq!(map.modify(RegionIndex(0), 0, swap), Ok(5));
         assert_eq!(map.modify(RegionIndex(0), 4, swap), Err(MemoryFault));

@@ -20,7 +20,9 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn new() -> Self {
-        Self { memory: vec![0; BUFFERS * BUFFER_BYTES] }
+        Self {
+            memory: vec![0; BUFFERS * BUFFER_BYTES],
+        }
     }
 
     /// One receive call; gives every datagram to `each`. Returns how many datagrams there were.
@@ -31,8 +33,12 @@ impl Inbox {
         mut each: impl FnMut(SocketAddr, Ecn, &[u8]),
     ) -> usize {
         let mut metas = [RecvMeta::default(); BUFFERS];
-        let mut slices = self.memory.chunks_exact_mut(BUFFER_BYTES).map(IoSliceMut::new);
-        let mut buffers: [IoSliceMut<'_>; BUFFERS] = std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
+        let mut slices = self
+            .memory
+            .chunks_exact_mut(BUFFER_BYTES)
+            .map(IoSliceMut::new);
+        let mut buffers: [IoSliceMut<'_>; BUFFERS] =
+            std::array::from_fn(|_| slices.next().unwrap_or_else(|| IoSliceMut::new(&mut [])));
         let filled = match port.receive(&mut buffers, &mut metas) {
             Ok(0) => return 0,
             Ok(filled) => filled,

@@ -47,7 +47,13 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn new() -> Self {
-        Self { arena: vec![0; ARENA], used: 0, waiting: VecDeque::new(), blocked: None, max_segments: 1 }
+        Self {
+            arena: vec![0; ARENA],
+            used: 0,
+            waiting: VecDeque::new(),
+            blocked: None,
+            max_segments: 1,
+        }
     }
 
     /// Room for the next datagram, which becomes part of the outbox by [`Self::push`].
@@ -56,7 +62,14 @@ impl Outbox {
     }
 
     /// Adds the `length` bytes that were put into [`Self::space`], and sends what cannot be extended by them.
-    pub(crate) fn push(&mut self, now: Instant, label: Label, length: usize, planes: &mut [Senders], counts: &mut SocketCounts) {
+    pub(crate) fn push(
+        &mut self,
+        now: Instant,
+        label: Label,
+        length: usize,
+        planes: &mut [Senders],
+        counts: &mut SocketCounts,
+    ) {
         let max_segments = self.max_segments;
         let range = self.used..self.used + length;
         let end = range.end;
@@ -68,7 +81,13 @@ impl Outbox {
             }
             _ => {
                 self.flush(now, planes, counts);
-                self.waiting.push_back(Batch { label, segment: length, count: 1, closed: false, range });
+                self.waiting.push_back(Batch {
+                    label,
+                    segment: length,
+                    count: 1,
+                    closed: false,
+                    range,
+                });
             }
         }
         self.used = end;
@@ -78,7 +97,14 @@ impl Outbox {
     }
 
     /// Adds a copy of a datagram. The caller has seen [`Self::is_blocked`].
-    pub(crate) fn push_copy(&mut self, now: Instant, label: Label, bytes: &[u8], planes: &mut [Senders], counts: &mut SocketCounts) {
+    pub(crate) fn push_copy(
+        &mut self,
+        now: Instant,
+        label: Label,
+        bytes: &[u8],
+        planes: &mut [Senders],
+        counts: &mut SocketCounts,
+    ) {
         if let Some(space) = self.space().get_mut(..bytes.len()) {
             space.copy_from_slice(bytes);
             self.push(now, label, bytes.len(), planes, counts);
@@ -86,7 +112,12 @@ impl Outbox {
     }
 
     /// Sends everything, unless a socket is full.
-    pub(crate) fn flush(&mut self, now: Instant, planes: &mut [Senders], counts: &mut SocketCounts) {
+    pub(crate) fn flush(
+        &mut self,
+        now: Instant,
+        planes: &mut [Senders],
+        counts: &mut SocketCounts,
+    ) {
         while let Some(batch) = self.waiting.front() {
             match self.send(batch, planes, counts) {
                 Ok(Sent::Yes) => {
@@ -103,7 +134,9 @@ impl Outbox {
                     let since = self.blocked.as_ref().map_or(now, |(_, since)| *since);
                     if now.since(since) < PATIENCE {
                         let entropy = batch.label.entropy;
-                        let port = planes.get_mut(usize::from(batch.label.plane)).map(|plane| plane.get(entropy, counts).cloned());
+                        let port = planes
+                            .get_mut(usize::from(batch.label.plane))
+                            .map(|plane| plane.get(entropy, counts).cloned());
                         if let Some(Ok(port)) = port {
                             self.blocked = Some((port, since));
                             return;
@@ -132,19 +165,36 @@ impl Outbox {
         self.blocked.as_ref().map(|(port, _)| port.clone())
     }
 
-    fn send(&self, batch: &Batch, planes: &mut [Senders], counts: &mut SocketCounts) -> std::io::Result<Sent> {
-        let plane = planes.get_mut(usize::from(batch.label.plane)).ok_or(std::io::ErrorKind::NotFound)?;
+    fn send(
+        &self,
+        batch: &Batch,
+        planes: &mut [Senders],
+        counts: &mut SocketCounts,
+    ) -> std::io::Result<Sent> {
+        let plane = planes
+            .get_mut(usize::from(batch.label.plane))
+            .ok_or(std::io::ErrorKind::NotFound)?;
         let port = plane.get(batch.label.entropy, counts)?;
         let contents = &self.arena[batch.range.clone()];
         if batch.count <= port.max_segments() {
-            let sent = port.send(batch.label.destination, batch.label.ecn, contents, batch.segment);
+            let sent = port.send(
+                batch.label.destination,
+                batch.label.ecn,
+                contents,
+                batch.segment,
+            );
             if batch.count == 1 || port.max_segments() > 1 {
                 return Ok(sent);
             }
         }
         // Segmentation is not to be had on this device after all: one by one.
         for datagram in contents.chunks(batch.segment) {
-            match port.send(batch.label.destination, batch.label.ecn, datagram, batch.segment) {
+            match port.send(
+                batch.label.destination,
+                batch.label.ecn,
+                datagram,
+                batch.segment,
+            ) {
                 Sent::Yes => {}
                 other => return Ok(other),
             }
@@ -176,11 +226,21 @@ mod tests {
     #[test]
     fn runs_are_packed_and_arrive_one_by_one() {
         let target = UdpPort::bind("127.0.0.1:0".parse().unwrap(), 65_536, 1 << 20).unwrap();
-        let mut planes = [Senders::new("127.0.0.1:0".parse().unwrap(), 2, None, 1 << 20)];
+        let mut planes = [Senders::new(
+            "127.0.0.1:0".parse().unwrap(),
+            2,
+            None,
+            1 << 20,
+        )];
         let mut counts = SocketCounts::default();
         let mut outbox = Outbox::new();
         outbox.set_max_segments(64);
-        let label = |entropy, ecn| Label { plane: 0, entropy, destination: target.address(), ecn };
+        let label = |entropy, ecn| Label {
+            plane: 0,
+            entropy,
+            destination: target.address(),
+            ecn,
+        };
         let mut send = |label, length: usize, fill: u8| {
             outbox.space()[..length].fill(fill);
             outbox.push(Instant::ZERO, label, length, &mut planes, &mut counts);
@@ -199,11 +259,24 @@ mod tests {
 
         let mut inbox = Inbox::new();
         let mut seen = Vec::new();
-        while inbox.receive(&target, &mut counts, |_, ecn, bytes| seen.push((bytes[0], bytes.len(), ecn))) > 0 {}
+        while inbox.receive(&target, &mut counts, |_, ecn, bytes| {
+            seen.push((bytes[0], bytes.len(), ecn))
+        }) > 0
+        {}
         let expected: Vec<_> = (0..20u8)
             .map(|fill| {
-                let length = if fill < 15 { 4_000 } else if fill == 19 { 101 } else { 100 };
-                (fill, length, if fill < 18 { Ecn::Ect0 } else { Ecn::NotEct })
+                let length = if fill < 15 {
+                    4_000
+                } else if fill == 19 {
+                    101
+                } else {
+                    100
+                };
+                (
+                    fill,
+                    length,
+                    if fill < 18 { Ecn::Ect0 } else { Ecn::NotEct },
+                )
             })
             .collect();
         assert_eq!(seen, expected);
@@ -213,19 +286,40 @@ mod tests {
     #[test]
     fn what_the_system_refuses_is_counted_and_the_rest_goes_on() {
         let target = UdpPort::bind("127.0.0.1:0".parse().unwrap(), 65_536, 1 << 20).unwrap();
-        let mut planes = [Senders::new("127.0.0.1:0".parse().unwrap(), 1, None, 1 << 20)];
+        let mut planes = [Senders::new(
+            "127.0.0.1:0".parse().unwrap(),
+            1,
+            None,
+            1 << 20,
+        )];
         let mut counts = SocketCounts::default();
         let mut outbox = Outbox::new();
         // From a loopback address the system sends nowhere else.
-        let elsewhere = Label { plane: 0, entropy: 0, destination: "192.0.2.1:9".parse().unwrap(), ecn: Ecn::NotEct };
-        let here = Label { destination: target.address(), ..elsewhere };
+        let elsewhere = Label {
+            plane: 0,
+            entropy: 0,
+            destination: "192.0.2.1:9".parse().unwrap(),
+            ecn: Ecn::NotEct,
+        };
+        let here = Label {
+            destination: target.address(),
+            ..elsewhere
+        };
         outbox.push_copy(Instant::ZERO, elsewhere, b"lost", &mut planes, &mut counts);
-        outbox.push_copy(Instant::ZERO, Label { plane: 7, ..here }, b"lost", &mut planes, &mut counts);
+        outbox.push_copy(
+            Instant::ZERO,
+            Label { plane: 7, ..here },
+            b"lost",
+            &mut planes,
+            &mut counts,
+        );
         outbox.push_copy(Instant::ZERO, here, b"found", &mut planes, &mut counts);
         outbox.flush(Instant::ZERO, &mut planes, &mut counts);
         assert_eq!((counts.send_refused, counts.sends), (2, 1));
         let mut seen = Vec::new();
-        Inbox::new().receive(&target, &mut counts, |_, _, bytes| seen.extend_from_slice(bytes));
+        Inbox::new().receive(&target, &mut counts, |_, _, bytes| {
+            seen.extend_from_slice(bytes)
+        });
         assert_eq!(seen, b"found");
     }
 }

@@ -21,17 +21,32 @@ const NO_RECEIVE_BUFFER: usize = 4_096;
 impl Senders {
     /// Room for `entropies` sockets on the address (its port does not matter). With `first_port` they get consecutive
     /// ports from there if those are free, otherwise whatever the system gives.
-    pub(crate) fn new(address: SocketAddr, entropies: u16, first_port: Option<u16>, buffer: usize) -> Self {
+    pub(crate) fn new(
+        address: SocketAddr,
+        entropies: u16,
+        first_port: Option<u16>,
+        buffer: usize,
+    ) -> Self {
         let mut open = Vec::new();
         open.resize_with(usize::from(entropies.max(1)), || None);
-        Self { ip: address.ip(), scope: address, first_port, buffer, open }
+        Self {
+            ip: address.ip(),
+            scope: address,
+            first_port,
+            buffer,
+            open,
+        }
     }
 
     /// The socket of an entropy index.
     ///
     /// # Errors
     /// Those of the system, if not a single socket can be opened.
-    pub(crate) fn get(&mut self, entropy: u16, counts: &mut SocketCounts) -> io::Result<&Arc<UdpPort>> {
+    pub(crate) fn get(
+        &mut self,
+        entropy: u16,
+        counts: &mut SocketCounts,
+    ) -> io::Result<&Arc<UdpPort>> {
         let index = usize::from(entropy) % self.open.len();
         if self.open[index].is_none() {
             match self.bind(index) {
@@ -44,12 +59,9 @@ impl Senders {
                 }
             }
         }
-        self.open[index].as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-    }
-
-    /// The source port of an entropy index, if it is open.
-    pub(crate) fn port(&self, entropy: u16) -> Option<u16> {
-        self.open[usize::from(entropy) % self.open.len()].as_ref().map(|port| port.address().port())
+        self.open[index]
+            .as_ref()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
     /// How many are open.
@@ -58,11 +70,13 @@ impl Senders {
     }
 
     fn bind(&self, index: usize) -> io::Result<UdpPort> {
-        let wanted = self.first_port.and_then(|first| u16::try_from(usize::from(first) + index).ok());
-        if let Some(port) = wanted {
-            if let Ok(port) = UdpPort::bind(self.address(port), self.buffer, NO_RECEIVE_BUFFER) {
-                return Ok(port);
-            }
+        let wanted = self
+            .first_port
+            .and_then(|first| u16::try_from(usize::from(first) + index).ok());
+        if let Some(port) = wanted
+            && let Ok(port) = UdpPort::bind(self.address(port), self.buffer, NO_RECEIVE_BUFFER)
+        {
+            return Ok(port);
         }
         UdpPort::bind(self.address(0), self.buffer, NO_RECEIVE_BUFFER)
     }
@@ -85,18 +99,29 @@ mod tests {
         let mut counts = SocketCounts::default();
         let address = "127.0.0.1:1".parse().unwrap();
         let mut senders = Senders::new(address, 4, None, 65_536);
-        let ports: Vec<_> = (0..4).map(|index| senders.get(index, &mut counts).unwrap().address().port()).collect();
+        let ports: Vec<_> = (0..4)
+            .map(|index| senders.get(index, &mut counts).unwrap().address().port())
+            .collect();
         let mut distinct = ports.clone();
         distinct.sort_unstable();
         distinct.dedup();
         assert_eq!(distinct.len(), 4);
-        assert_eq!(senders.get(5, &mut counts).unwrap().address().port(), ports[1]);
-        assert_eq!((senders.port(2), senders.count()), (Some(ports[2]), 4));
+        assert_eq!(
+            senders.get(5, &mut counts).unwrap().address().port(),
+            ports[1]
+        );
+        assert_eq!(senders.count(), 4);
 
         let taken = ports[0];
         let mut others = Senders::new(address, 2, Some(taken), 65_536);
         let first = others.get(0, &mut counts).unwrap().address().port();
         assert_ne!(first, taken, "a port in use is replaced by another");
-        assert_eq!(others.get(0, &mut counts).unwrap().send(address, Ecn::Ect0, b"x", 1), crate::socket::udp::Sent::Yes);
+        assert_eq!(
+            others
+                .get(0, &mut counts)
+                .unwrap()
+                .send(address, Ecn::Ect0, b"x", 1),
+            crate::socket::udp::Sent::Yes
+        );
     }
 }

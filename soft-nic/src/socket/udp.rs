@@ -28,7 +28,11 @@ pub(crate) enum Sent {
 
 impl UdpPort {
     /// Binds to `address` and asks for buffers of these sizes (the system may give less).
-    pub(crate) fn bind(address: SocketAddr, send_buffer: usize, receive_buffer: usize) -> io::Result<Self> {
+    pub(crate) fn bind(
+        address: SocketAddr,
+        send_buffer: usize,
+        receive_buffer: usize,
+    ) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&socket).into())?;
         if sockopt::set_socket_send_buffer_size_force(&socket, send_buffer).is_err() {
@@ -38,7 +42,11 @@ impl UdpPort {
             sockopt::set_socket_recv_buffer_size(&socket, receive_buffer)?;
         }
         let address = socket.local_addr()?;
-        Ok(Self { socket, state, address })
+        Ok(Self {
+            socket,
+            state,
+            address,
+        })
     }
 
     /// The address it is bound to.
@@ -67,7 +75,13 @@ impl UdpPort {
     }
 
     /// Sends `contents` as datagrams of `segment` bytes (the last one may be shorter).
-    pub(crate) fn send(&self, destination: SocketAddr, ecn: Ecn, contents: &[u8], segment: usize) -> Sent {
+    pub(crate) fn send(
+        &self,
+        destination: SocketAddr,
+        ecn: Ecn,
+        contents: &[u8],
+        segment: usize,
+    ) -> Sent {
         let transmit = quinn_udp::Transmit {
             destination,
             ecn: to_codepoint(ecn),
@@ -83,7 +97,11 @@ impl UdpPort {
     }
 
     /// Receives into `buffers`; how many were filled, 0 if there is nothing.
-    pub(crate) fn receive(&self, buffers: &mut [io::IoSliceMut<'_>], metas: &mut [quinn_udp::RecvMeta]) -> io::Result<usize> {
+    pub(crate) fn receive(
+        &self,
+        buffers: &mut [io::IoSliceMut<'_>],
+        metas: &mut [quinn_udp::RecvMeta],
+    ) -> io::Result<usize> {
         match self.state.recv((&self.socket).into(), buffers, metas) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             other => other,
