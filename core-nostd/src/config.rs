@@ -36,7 +36,10 @@ pub struct EndpointConfig {
 
 impl Default for EndpointConfig {
     fn default() -> Self {
-        let unset = core::net::SocketAddr::V4(core::net::SocketAddrV4::new(core::net::Ipv4Addr::UNSPECIFIED, 0));
+        let unset = core::net::SocketAddr::V4(core::net::SocketAddrV4::new(
+            core::net::Ipv4Addr::UNSPECIFIED,
+            0,
+        ));
         Self {
             planes: 1,
             addresses: [unset; MAX_PLANES],

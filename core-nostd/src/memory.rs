@@ -91,7 +91,8 @@ pub trait Memory {
     ///
     /// # Errors
     /// [`MemoryFault`] if the bytes cannot be read.
-    fn gather(&self, region: RegionIndex, offset: u64, bytes: &mut [u8]) -> Result<(), MemoryFault>;
+    fn gather(&self, region: RegionIndex, offset: u64, bytes: &mut [u8])
+    -> Result<(), MemoryFault>;
 
     /// Applies `change` to the native-endian 64-bit word at `offset` (a multiple of 8) atomically
     /// towards everything else that uses this memory, and returns the word as it was before.
@@ -100,7 +101,12 @@ pub trait Memory {
     ///
     /// # Errors
     /// [`MemoryFault`] if the word cannot be reached.
-    fn modify(&mut self, region: RegionIndex, offset: u64, change: AtomicChange) -> Result<u64, MemoryFault> {
+    fn modify(
+        &mut self,
+        region: RegionIndex,
+        offset: u64,
+        change: AtomicChange,
+    ) -> Result<u64, MemoryFault> {
         let mut word = [0; 8];
         self.gather(region, offset, &mut word)?;
         let old = u64::from_ne_bytes(word);
@@ -167,7 +173,9 @@ impl core::fmt::Display for RegionError {
             Self::Wraps => "the region's base plus length does not fit in 64 bits",
             Self::Unknown => "no region is registered under this index",
             Self::OutOfBounds => "the slice reaches outside of its region",
-            Self::AccessDenied => "the region was not registered with the right this operation needs",
+            Self::AccessDenied => {
+                "the region was not registered with the right this operation needs"
+            }
         })
     }
 }
@@ -195,7 +203,12 @@ struct Entry {
     access: Access,
 }
 
-const FREE: Entry = Entry { base: 0, length: 0, key: 0, access: Access::LOCAL_READ };
+const FREE: Entry = Entry {
+    base: 0,
+    length: 0,
+    key: 0,
+    access: Access::LOCAL_READ,
+};
 
 /// The regions of an endpoint. A key is 22 unguessable bits over the slot's index, so that a lookup
 /// is one access and a stale key of a reused slot is refused.
@@ -217,25 +230,50 @@ impl<const REGIONS: usize> Regions<REGIONS> {
     /// No regions yet.
     #[must_use]
     pub const fn new() -> Self {
-        const { assert!(REGIONS >= 1 && REGIONS <= 1 << INDEX_BITS, "1 to 1024 regions") };
-        Self { entries: Table::filled(FREE) }
+        const {
+            assert!(
+                REGIONS >= 1 && REGIONS <= 1 << INDEX_BITS,
+                "1 to 1024 regions"
+            )
+        };
+        Self {
+            entries: Table::filled(FREE),
+        }
     }
 
     /// Registers `length` bytes that peers know as starting at `base`. `random` makes the key.
     ///
     /// # Errors
     /// [`RegionError::Full`] or [`RegionError::Wraps`].
-    pub fn register(&mut self, base: u64, length: u64, access: Access, random: u32) -> Result<Region, RegionError> {
+    pub fn register(
+        &mut self,
+        base: u64,
+        length: u64,
+        access: Access,
+        random: u32,
+    ) -> Result<Region, RegionError> {
         if base.checked_add(length).is_none() {
             return Err(RegionError::Wraps);
         }
-        let free = self.entries.iter().position(|entry| entry.key == 0).ok_or(RegionError::Full)?;
+        let free = self
+            .entries
+            .iter()
+            .position(|entry| entry.key == 0)
+            .ok_or(RegionError::Full)?;
         let index = free as u16;
         let entry = self.entries.at_mut(index);
         // The top bit keeps a key from being zero, which means "free" here and "none" on the wire.
         let key = 1 << 31 | (random << INDEX_BITS) | u32::from(index);
-        *entry = Entry { base, length, key, access };
-        Ok(Region { index: RegionIndex(index), key })
+        *entry = Entry {
+            base,
+            length,
+            key,
+            access,
+        };
+        Ok(Region {
+            index: RegionIndex(index),
+            key,
+        })
     }
 
     /// Invalidates a region: its key is refused from now on.
@@ -243,7 +281,11 @@ impl<const REGIONS: usize> Regions<REGIONS> {
     /// # Errors
     /// [`RegionError::Unknown`] if nothing is registered there.
     pub fn deregister(&mut self, index: RegionIndex) -> Result<(), RegionError> {
-        let entry = self.entries.get_mut(index.0).filter(|entry| entry.key != 0).ok_or(RegionError::Unknown)?;
+        let entry = self
+            .entries
+            .get_mut(index.0)
+            .filter(|entry| entry.key != 0)
+            .ok_or(RegionError::Unknown)?;
         *entry = FREE;
         Ok(())
     }
@@ -253,13 +295,25 @@ impl<const REGIONS: usize> Regions<REGIONS> {
     /// # Errors
     /// An [`AccessFault`] that says what was wrong.
     #[inline]
-    pub fn check_remote(&self, key: u32, address: u64, length: u64, right: Access) -> Result<(RegionIndex, u64), AccessFault> {
+    pub fn check_remote(
+        &self,
+        key: u32,
+        address: u64,
+        length: u64,
+        right: Access,
+    ) -> Result<(RegionIndex, u64), AccessFault> {
         let index = (key & INDEX_MASK) as u16;
-        let entry = self.entries.get(index).filter(|entry| entry.key == key && key != 0).ok_or(AccessFault::InvalidKey)?;
+        let entry = self
+            .entries
+            .get(index)
+            .filter(|entry| entry.key == key && key != 0)
+            .ok_or(AccessFault::InvalidKey)?;
         if !entry.access.allows(right) {
             return Err(AccessFault::Denied);
         }
-        let offset = address.checked_sub(entry.base).ok_or(AccessFault::OutOfBounds)?;
+        let offset = address
+            .checked_sub(entry.base)
+            .ok_or(AccessFault::OutOfBounds)?;
         let end = offset.checked_add(length).ok_or(AccessFault::OutOfBounds)?;
         if end > entry.length {
             return Err(AccessFault::OutOfBounds);
@@ -272,8 +326,15 @@ impl<const REGIONS: usize> Regions<REGIONS> {
     /// # Errors
     /// A [`RegionError`] that says what was wrong.
     pub fn check_local(&self, slice: LocalSlice, right: Access) -> Result<(), RegionError> {
-        let entry = self.entries.get(slice.region.0).filter(|entry| entry.key != 0).ok_or(RegionError::Unknown)?;
-        let end = slice.offset.checked_add(u64::from(slice.length)).ok_or(RegionError::OutOfBounds)?;
+        let entry = self
+            .entries
+            .get(slice.region.0)
+            .filter(|entry| entry.key != 0)
+            .ok_or(RegionError::Unknown)?;
+        let end = slice
+            .offset
+            .checked_add(u64::from(slice.length))
+            .ok_or(RegionError::OutOfBounds)?;
         if end > entry.length {
             return Err(RegionError::OutOfBounds);
         }
@@ -287,13 +348,18 @@ impl<const REGIONS: usize> Regions<REGIONS> {
     #[inline]
     #[must_use]
     pub fn is_registered(&self, index: RegionIndex) -> bool {
-        self.entries.get(index.0).is_some_and(|entry| entry.key != 0)
+        self.entries
+            .get(index.0)
+            .is_some_and(|entry| entry.key != 0)
     }
 
     /// The base address under which peers know the region.
     #[must_use]
     pub fn base(&self, index: RegionIndex) -> Option<u64> {
-        self.entries.get(index.0).filter(|entry| entry.key != 0).map(|entry| entry.base)
+        self.entries
+            .get(index.0)
+            .filter(|entry| entry.key != 0)
+            .map(|entry| entry.base)
     }
 }
 
@@ -304,38 +370,93 @@ mod tests {
     #[test]
     fn a_key_opens_its_region_and_nothing_beside_it() {
         let mut regions = Regions::<4>::new();
-        let a = regions.register(0x1000, 0x100, Access::REMOTE_WRITE, 7).unwrap();
-        assert_eq!(regions.check_remote(a.key, 0x10ff, 1, Access::REMOTE_WRITE), Ok((a.index, 0xff)));
-        assert_eq!(regions.check_remote(a.key, 0x10ff, 2, Access::REMOTE_WRITE), Err(AccessFault::OutOfBounds));
-        assert_eq!(regions.check_remote(a.key, 0xfff, 1, Access::REMOTE_WRITE), Err(AccessFault::OutOfBounds));
-        assert_eq!(regions.check_remote(a.key, u64::MAX, 2, Access::REMOTE_WRITE), Err(AccessFault::OutOfBounds));
-        assert_eq!(regions.check_remote(a.key, 0x1000, 1, Access::REMOTE_READ), Err(AccessFault::Denied));
-        assert_eq!(regions.check_remote(a.key ^ 1 << 12, 0x1000, 1, Access::REMOTE_WRITE), Err(AccessFault::InvalidKey));
-        assert_eq!(regions.check_remote(0, 0x1000, 1, Access::REMOTE_WRITE), Err(AccessFault::InvalidKey));
+        let a = regions
+            .register(0x1000, 0x100, Access::REMOTE_WRITE, 7)
+            .unwrap();
+        assert_eq!(
+            regions.check_remote(a.key, 0x10ff, 1, Access::REMOTE_WRITE),
+            Ok((a.index, 0xff))
+        );
+        assert_eq!(
+            regions.check_remote(a.key, 0x10ff, 2, Access::REMOTE_WRITE),
+            Err(AccessFault::OutOfBounds)
+        );
+        assert_eq!(
+            regions.check_remote(a.key, 0xfff, 1, Access::REMOTE_WRITE),
+            Err(AccessFault::OutOfBounds)
+        );
+        assert_eq!(
+            regions.check_remote(a.key, u64::MAX, 2, Access::REMOTE_WRITE),
+            Err(AccessFault::OutOfBounds)
+        );
+        assert_eq!(
+            regions.check_remote(a.key, 0x1000, 1, Access::REMOTE_READ),
+            Err(AccessFault::Denied)
+        );
+        assert_eq!(
+            regions.check_remote(a.key ^ 1 << 12, 0x1000, 1, Access::REMOTE_WRITE),
+            Err(AccessFault::InvalidKey)
+        );
+        assert_eq!(
+            regions.check_remote(0, 0x1000, 1, Access::REMOTE_WRITE),
+            Err(AccessFault::InvalidKey)
+        );
     }
 
     #[test]
     fn a_stale_key_of_a_reused_slot_is_refused() {
         let mut regions = Regions::<1>::new();
         let old = regions.register(0, 64, Access::ALL, 1).unwrap();
-        assert_eq!(regions.register(0, 64, Access::ALL, 2), Err(RegionError::Full));
+        assert_eq!(
+            regions.register(0, 64, Access::ALL, 2),
+            Err(RegionError::Full)
+        );
         regions.deregister(old.index).unwrap();
         assert_eq!(regions.deregister(old.index), Err(RegionError::Unknown));
         let new = regions.register(0, 64, Access::ALL, 2).unwrap();
         assert_eq!(new.index, old.index);
-        assert_eq!(regions.check_remote(old.key, 0, 1, Access::REMOTE_READ), Err(AccessFault::InvalidKey));
-        assert!(regions.check_remote(new.key, 0, 1, Access::REMOTE_READ).is_ok());
+        assert_eq!(
+            regions.check_remote(old.key, 0, 1, Access::REMOTE_READ),
+            Err(AccessFault::InvalidKey)
+        );
+        assert!(
+            regions
+                .check_remote(new.key, 0, 1, Access::REMOTE_READ)
+                .is_ok()
+        );
     }
 
     #[test]
     fn local_slices_are_bounded_too() {
         let mut regions = Regions::<1>::new();
-        assert_eq!(regions.register(u64::MAX, 2, Access::ALL, 1), Err(RegionError::Wraps));
-        let region = regions.register(0, 10, Access::LOCAL_READ, 1).unwrap().index;
-        let slice = |offset, length| LocalSlice { region, offset, length };
-        assert_eq!(regions.check_local(slice(0, 10), Access::LOCAL_READ), Ok(()));
-        assert_eq!(regions.check_local(slice(1, 10), Access::LOCAL_READ), Err(RegionError::OutOfBounds));
-        assert_eq!(regions.check_local(slice(u64::MAX, 1), Access::LOCAL_READ), Err(RegionError::OutOfBounds));
-        assert_eq!(regions.check_local(slice(0, 10), Access::LOCAL_WRITE), Err(RegionError::AccessDenied));
+        assert_eq!(
+            regions.register(u64::MAX, 2, Access::ALL, 1),
+            Err(RegionError::Wraps)
+        );
+        let region = regions
+            .register(0, 10, Access::LOCAL_READ, 1)
+            .unwrap()
+            .index;
+        let slice = |offset, length| LocalSlice {
+            region,
+            offset,
+            length,
+        };
+        assert_eq!(
+            regions.check_local(slice(0, 10), Access::LOCAL_READ),
+            Ok(())
+        );
+        assert_eq!(
+            regions.check_local(slice(1, 10), Access::LOCAL_READ),
+            Err(RegionError::OutOfBounds)
+        );
+        assert_eq!(
+            regions.check_local(slice(u64::MAX, 1), Access::LOCAL_READ),
+            Err(RegionError::OutOfBounds)
+        );
+        assert_eq!(
+            regions.check_local(slice(0, 10), Access::LOCAL_WRITE),
+            Err(RegionError::AccessDenied)
+        );
     }
 }

@@ -163,7 +163,10 @@ mod tests {
         let carried = run(weights, 75_000);
         for (packets, weight) in carried.iter().zip(weights) {
             let share = f64::from(weight) * 10.0;
-            assert!((f64::from(*packets) - share).abs() < share * 0.03, "{carried:?}");
+            assert!(
+                (f64::from(*packets) - share).abs() < share * 0.03,
+                "{carried:?}"
+            );
         }
     }
 

@@ -20,19 +20,33 @@ impl<T, const N: usize> Table<T, N> {
     /// The entry at an index of the table's own making.
     #[inline(always)]
     #[must_use]
-    #[allow(clippy::indexing_slicing, reason = "the index is below N, which the compiler sees")]
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "the index is below N, which the compiler sees"
+    )]
     pub fn at(&self, index: u16) -> &T {
         debug_assert!((index as usize) < N, "index {index} of {N}");
-        let index = if (index as usize) < N { index as usize } else { 0 };
+        let index = if (index as usize) < N {
+            index as usize
+        } else {
+            0
+        };
         &self.0[index]
     }
 
     /// The entry at an index of the table's own making, to be changed.
     #[inline(always)]
-    #[allow(clippy::indexing_slicing, reason = "the index is below N, which the compiler sees")]
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "the index is below N, which the compiler sees"
+    )]
     pub fn at_mut(&mut self, index: u16) -> &mut T {
         debug_assert!((index as usize) < N, "index {index} of {N}");
-        let index = if (index as usize) < N { index as usize } else { 0 };
+        let index = if (index as usize) < N {
+            index as usize
+        } else {
+            0
+        };
         &mut self.0[index]
     }
 
@@ -160,6 +174,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+    use std::vec::Vec;
 
     proptest! {
         #[test]

@@ -71,7 +71,11 @@ impl Duration {
     /// The span in nanoseconds, saturated to 32 bits (4.29 s), as path records keep it.
     #[must_use]
     pub const fn as_nanos_u32(self) -> u32 {
-        if self.0 > u32::MAX as u64 { u32::MAX } else { self.0 as u32 }
+        if self.0 > u32::MAX as u64 {
+            u32::MAX
+        } else {
+            self.0 as u32
+        }
     }
 }
 
@@ -102,7 +106,10 @@ mod tests {
 
     #[test]
     fn sums_saturate_at_the_far_future() {
-        assert_eq!(Instant::FAR_FUTURE + Duration::from_millis(1), Instant::FAR_FUTURE);
+        assert_eq!(
+            Instant::FAR_FUTURE + Duration::from_millis(1),
+            Instant::FAR_FUTURE
+        );
         assert_eq!(Duration::from_millis(u64::MAX).as_nanos(), u64::MAX);
         assert_eq!(Duration::from_millis(5_000).as_nanos_u32(), u32::MAX);
     }

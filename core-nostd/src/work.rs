@@ -97,7 +97,11 @@ pub struct WorkFlags {
 
 impl Default for WorkFlags {
     fn default() -> Self {
-        Self { signaled: true, solicited: false, fence: false }
+        Self {
+            signaled: true,
+            solicited: false,
+            fence: false,
+        }
     }
 }
 
@@ -308,3 +312,37 @@ impl core::fmt::Display for PostError {
 }
 
 impl core::error::Error for PostError {}
+
+/// How a connection is closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum CloseMode {
+    /// Finish what was posted, on both sides, then end.
+    Drain,
+    /// End now; open operations complete as flushed. The peer is told the code.
+    Abort(u16),
+}
+
+/// Why a connection could not be begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum ConnectError {
+    /// The connection table is full.
+    TableFull,
+    /// No address was given, more than eight, or one with port 0.
+    BadAddress,
+    /// `paths` is zero, or `run` is.
+    BadConfiguration,
+}
+
+impl core::fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::TableFull => "the connection table is full",
+            Self::BadAddress => "peer addresses: one per plane, 1 to 8, with a port that is not 0",
+            Self::BadConfiguration => "paths and run must not be zero",
+        })
+    }
+}
+
+impl core::error::Error for ConnectError {}

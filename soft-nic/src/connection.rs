@@ -3,8 +3,9 @@
 use crate::completion::{CompletionQueue, QUEUE_CAPACITY};
 use crate::error::Error;
 use crate::shared::Shared;
-use metaroce_core::endpoint::{CloseMode, ConnectionStatistics, PathStatistics};
+use metaroce_core::CloseMode;
 use metaroce_core::memory::{LocalSlice, RemoteAddress};
+use metaroce_core::stats::{ConnectionStatistics, PathStatistics};
 use metaroce_core::work::{
     CloseReason, ConnectionHandle, Operation, ReceiveQueue, ReceiveRequest, Source, WorkFlags,
     WorkRequest,
@@ -267,14 +268,13 @@ impl Connection {
             .attach_shared_queue(self.link.handle, stream, queue)?)
     }
 
-    /// Tells the peer that `bytes` are about to be sent, so that it shares out its capacity before they come.
+    /// Asks the peer for a share of its capacity ahead of a burst.
     ///
     /// # Errors
     /// [`Error::Post`].
-    pub fn announce(&self, bytes: u64) -> Result<(), Error> {
+    pub fn announce(&self) -> Result<(), Error> {
         let mut driver = self.shared.lock();
-        let now = driver.clock.now();
-        driver.core.announce(now, self.link.handle, bytes)?;
+        driver.core.announce(self.link.handle)?;
         self.shared.posted(&mut driver);
         Ok(())
     }

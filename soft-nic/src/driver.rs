@@ -7,7 +7,7 @@ use crate::faulty::{Fate, Faulty};
 use crate::memory::RegionMap;
 use crate::profile::Core;
 use crate::socket::{Inbox, Label, MAX_DATAGRAM, Outbox, Senders, SocketCounts, UdpPort};
-use metaroce_core::endpoint::ReceiveMeta;
+use metaroce_core::ReceiveMeta;
 use metaroce_core::time::Instant;
 use metaroce_core::work::{CompletionKind, ConnectionHandle, Event};
 use std::collections::{HashMap, VecDeque};
@@ -64,7 +64,7 @@ impl Driver {
     }
 
     /// When there will be something to do if nothing comes in.
-    pub(crate) fn next_time(&self) -> Option<Instant> {
+    pub(crate) fn next_time(&mut self) -> Option<Instant> {
         let held = self.faulty.as_ref().and_then(Faulty::next_time);
         match (self.core.poll_timeout(), held) {
             (Some(one), Some(other)) => Some(one.min(other)),

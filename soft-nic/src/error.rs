@@ -1,9 +1,8 @@
 //! What can go wrong, and what to do about it.
 
 use metaroce_core::config::ConfigError;
-use metaroce_core::endpoint::ConnectError;
 use metaroce_core::memory::RegionError;
-use metaroce_core::work::{CloseReason, PostError};
+use metaroce_core::work::{CloseReason, ConnectError, PostError};
 use std::net::SocketAddr;
 
 /// Why something did not work.

@@ -4,8 +4,8 @@ use crate::fault::{
     DelayQueue, Delivery, Direction, FaultCounts, FaultPlan, Injector, Packet, Verdict,
 };
 use crate::socket::Label;
-use metaroce_core::endpoint::{Ecn, ReceiveMeta};
 use metaroce_core::time::Instant;
+use metaroce_core::{Ecn, ReceiveMeta};
 use std::net::SocketAddr;
 
 /// A datagram that is held back on its way out.

@@ -45,7 +45,7 @@ pub fn host_capabilities() -> std::io::Result<HostCapabilities> {
 
 fn ecn_survives(address: SocketAddr) -> std::io::Result<bool> {
     use crate::socket::{Inbox, SocketCounts};
-    use metaroce_core::endpoint::Ecn;
+    use metaroce_core::Ecn;
     let (from, to) = (
         UdpPort::bind(address, 65_536, 65_536)?,
         UdpPort::bind(address, 65_536, 65_536)?,

@@ -9,8 +9,8 @@ use crate::memory::Buffer;
 use crate::region::MemoryRegion;
 use crate::shared::Shared;
 use crate::statistics::NicStatistics;
+use metaroce_core::CloseMode;
 use metaroce_core::config::ConnectionConfig;
-use metaroce_core::endpoint::CloseMode;
 use metaroce_core::memory::Access;
 use metaroce_core::work::{Event, ReceiveQueue, ReceiveRequest};
 use std::net::SocketAddr;
@@ -273,7 +273,7 @@ impl Nic {
     #[must_use]
     pub fn prepare_sleep(&self) -> Option<Duration> {
         while self.shared.progress() {}
-        let driver = self.shared.lock();
+        let mut driver = self.shared.lock();
         let now = driver.clock.now();
         driver
             .next_time()

@@ -1,6 +1,6 @@
 //! How large this NIC's tables are.
 
-use metaroce_core::endpoint::{ConnectionEntry, Endpoint};
+use metaroce_core::{ConnectionEntry, Endpoint};
 
 /// Paths of a connection, at most.
 pub const PATHS: usize = 64;

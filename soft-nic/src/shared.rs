@@ -165,7 +165,7 @@ impl Shared {
     }
 
     /// Sleeps until something comes in, the driver's next time, or `most`.
-    fn sleep(&self, driver: MutexGuard<'_, Driver>, most: Option<Duration>) {
+    fn sleep(&self, mut driver: MutexGuard<'_, Driver>, most: Option<Duration>) {
         let now = driver.clock.now();
         let mut timeout = most.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
         if let Some(at) = driver.next_time() {

@@ -2,7 +2,7 @@
 
 use crate::fault::FaultCounts;
 use crate::socket::SocketCounts;
-use metaroce_core::endpoint::EndpointStatistics;
+use metaroce_core::stats::EndpointStatistics;
 
 /// What a NIC has done so far.
 #[derive(Clone, Debug)]

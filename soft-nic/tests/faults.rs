@@ -1,6 +1,6 @@
 //! What the fault injector promises, whatever the plan, the seed and the packets.
 
-use metaroce_core::endpoint::Ecn;
+use metaroce_core::Ecn;
 use metaroce_core::time::{Duration, Instant};
 use metaroce_soft::fault::{
     Burst, DelayQueue, Direction, DropCause, FaultPlan, Faults, Injector, Packet, Probability,

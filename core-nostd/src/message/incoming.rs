@@ -17,6 +17,8 @@ pub enum InProgress {
     Open,
     /// Complete (or a request to be executed); waits for its turn.
     Ready,
+    /// Complete and its turn is over; its completion waits for a posted buffer.
+    Awaiting,
     /// No buffer was posted; this attempt is refused for good.
     Refused,
 }
@@ -94,7 +96,10 @@ impl<const MESSAGES: usize> InTable<MESSAGES> {
     /// None open.
     #[must_use]
     pub const fn new() -> Self {
-        Self { table: Table::filled(InMessage::FREE), used: 0 }
+        Self {
+            table: Table::filled(InMessage::FREE),
+            used: 0,
+        }
     }
 
     /// Records in use.
@@ -111,7 +116,11 @@ impl<const MESSAGES: usize> InTable<MESSAGES> {
 
     #[inline]
     const fn after(index: u16) -> u16 {
-        if index as usize + 1 >= MESSAGES { 0 } else { index + 1 }
+        if index as usize + 1 >= MESSAGES {
+            0
+        } else {
+            index + 1
+        }
     }
 
     /// The record of a message.
@@ -171,7 +180,11 @@ impl<const MESSAGES: usize> InTable<MESSAGES> {
     }
 
     const fn distance(from: u16, to: u16) -> usize {
-        if to >= from { (to - from) as usize } else { to as usize + MESSAGES - from as usize }
+        if to >= from {
+            (to - from) as usize
+        } else {
+            to as usize + MESSAGES - from as usize
+        }
     }
 
     /// A record.
@@ -185,6 +198,17 @@ impl<const MESSAGES: usize> InTable<MESSAGES> {
     #[inline(always)]
     pub fn at_mut(&mut self, index: u16) -> &mut InMessage {
         self.table.at_mut(index)
+    }
+
+    /// The record of the earliest message of a stream whose completion waits for a buffer.
+    #[must_use]
+    pub fn first_awaiting(&self, stream: u16, expected_msn: u32) -> Option<u16> {
+        (0..MESSAGES as u16)
+            .filter(|index| {
+                let entry = self.table.at(*index);
+                entry.progress == InProgress::Awaiting && entry.stream == stream
+            })
+            .max_by_key(|index| expected_msn.wrapping_sub(self.table.at(*index).msn))
     }
 
     /// Frees every record that `gone` names, after showing it.

@@ -2,7 +2,7 @@
 
 use crate::memory::LocalSlice;
 use crate::storage::Table;
-use crate::wire::Opcode;
+use crate::wire::{ErrorReport, Opcode};
 use crate::work::{INLINE_BYTES, Status};
 
 /// No message.
@@ -135,21 +135,29 @@ impl OutMessage {
     #[must_use]
     pub const fn has_unsent(&self) -> bool {
         matches!(self.progress, Progress::Open)
-            && (self.cursor < self.payload_length() || (self.payload_length() == 0 && !self.has(Self::EMPTY_SENT)))
+            && (self.cursor < self.payload_length()
+                || (self.payload_length() == 0 && !self.has(Self::EMPTY_SENT)))
     }
 
     /// Bytes of this message that count as demand.
     #[inline]
     #[must_use]
     pub const fn unsent_bytes(&self) -> u32 {
-        if self.has_unsent() { self.payload_length() - self.cursor } else { 0 }
+        if self.has_unsent() {
+            self.payload_length() - self.cursor
+        } else {
+            0
+        }
     }
 
     /// Whether every packet was acknowledged and every awaited byte placed.
     #[inline]
     #[must_use]
     pub const fn is_complete(&self) -> bool {
-        matches!(self.progress, Progress::Open) && self.outstanding == 0 && self.awaited == 0 && !self.has_unsent()
+        matches!(self.progress, Progress::Open)
+            && self.outstanding == 0
+            && self.awaited == 0
+            && !self.has_unsent()
     }
 
     /// Whether it awaits a response.
@@ -174,6 +182,19 @@ impl OutMessage {
         self.progress = Progress::Open;
     }
 
+    /// Turns a response into an error report.
+    pub fn make_error(&mut self, report: &ErrorReport) {
+        let bytes = report.encode();
+        if let Some(place) = self.inline.first_chunk_mut() {
+            *place = bytes;
+        }
+        self.opcode = Opcode::Error;
+        self.length = bytes.len() as u32;
+        self.cursor = 0;
+        self.flags = Self::INLINE;
+        self.progress = Progress::Open;
+    }
+
     /// The local place of `length` bytes at `offset` of the message, unless it is inline.
     #[inline]
     #[must_use]
@@ -181,7 +202,11 @@ impl OutMessage {
         if self.has(Self::INLINE) {
             return None;
         }
-        Some(LocalSlice { region: crate::memory::RegionIndex(self.region), offset: self.local_offset.wrapping_add(offset as u64), length })
+        Some(LocalSlice {
+            region: crate::memory::RegionIndex(self.region),
+            offset: self.local_offset.wrapping_add(offset as u64),
+            length,
+        })
     }
 }
 
@@ -205,7 +230,12 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(MESSAGES < 1 << 14, "message numbers have 14 bits") };
-        Self { table: Table::filled(OutMessage::FREE), free: NONE, fresh: 0, used: 0 }
+        Self {
+            table: Table::filled(OutMessage::FREE),
+            free: NONE,
+            fresh: 0,
+            used: 0,
+        }
     }
 
     /// Records in use.
@@ -263,7 +293,9 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
     /// The message at an index that the peer named, if it is in use.
     #[must_use]
     pub fn get(&self, index: u16) -> Option<&OutMessage> {
-        self.table.get(index).filter(|message| message.progress != Progress::Free)
+        self.table
+            .get(index)
+            .filter(|message| message.progress != Progress::Free)
     }
 
     /// Indices of the records in use.
@@ -275,10 +307,14 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec::Vec;
 
     #[test]
     fn a_message_without_bytes_is_one_packet() {
-        let mut message = OutMessage { progress: Progress::Open, ..OutMessage::FREE };
+        let mut message = OutMessage {
+            progress: Progress::Open,
+            ..OutMessage::FREE
+        };
         assert!(message.has_unsent() && !message.is_complete());
         message.flags |= OutMessage::EMPTY_SENT;
         message.outstanding = 1;
@@ -291,7 +327,14 @@ mod tests {
 
     #[test]
     fn a_read_is_complete_when_its_bytes_are_here() {
-        let mut message = OutMessage { progress: Progress::Open, opcode: Opcode::ReadRequest, length: 100, awaited: 100, flags: OutMessage::EMPTY_SENT, ..OutMessage::FREE };
+        let mut message = OutMessage {
+            progress: Progress::Open,
+            opcode: Opcode::ReadRequest,
+            length: 100,
+            awaited: 100,
+            flags: OutMessage::EMPTY_SENT,
+            ..OutMessage::FREE
+        };
         assert!(!message.is_complete());
         message.awaited = 0;
         assert!(message.is_complete());
@@ -300,7 +343,10 @@ mod tests {
     #[test]
     fn records_are_reused_and_bounded() {
         let mut table = OutTable::<2>::new();
-        let open = OutMessage { progress: Progress::Open, ..OutMessage::FREE };
+        let open = OutMessage {
+            progress: Progress::Open,
+            ..OutMessage::FREE
+        };
         let (a, b) = (table.insert(open).unwrap(), table.insert(open).unwrap());
         assert!(table.insert(open).is_none() && table.is_full());
         table.remove(a);

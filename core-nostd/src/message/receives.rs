@@ -21,7 +21,12 @@ pub struct Queue {
 
 impl Queue {
     /// No buffers.
-    pub const EMPTY: Self = Self { head: NONE, tail: NONE, count: 0, base: 0 };
+    pub const EMPTY: Self = Self {
+        head: NONE,
+        tail: NONE,
+        count: 0,
+        base: 0,
+    };
 
     /// Buffers posted and not used up.
     #[must_use]
@@ -55,7 +60,11 @@ struct Buffer {
 
 const FREE: Buffer = Buffer {
     id: 0,
-    local: LocalSlice { region: crate::memory::RegionIndex(0), offset: 0, length: 0 },
+    local: LocalSlice {
+        region: crate::memory::RegionIndex(0),
+        offset: 0,
+        length: 0,
+    },
     next: NONE,
     bound: false,
     stream: 0,
@@ -107,7 +116,13 @@ impl<const RECEIVES: usize> Receives<RECEIVES> {
     /// No buffers posted.
     #[must_use]
     pub const fn new() -> Self {
-        Self { table: Table::filled(FREE), free: NONE, fresh: 0, completed: Queue::EMPTY, shared: [Queue::EMPTY; SHARED_QUEUES] }
+        Self {
+            table: Table::filled(FREE),
+            free: NONE,
+            fresh: 0,
+            completed: Queue::EMPTY,
+            shared: [Queue::EMPTY; SHARED_QUEUES],
+        }
     }
 
     /// Posts a buffer to a queue; false if the pool is exhausted.
@@ -123,7 +138,11 @@ impl<const RECEIVES: usize> Receives<RECEIVES> {
         } else {
             return false;
         };
-        *self.table.at_mut(index) = Buffer { id: request.id, local: request.local, ..FREE };
+        *self.table.at_mut(index) = Buffer {
+            id: request.id,
+            local: request.local,
+            ..FREE
+        };
         self.push(queue, index);
         true
     }
@@ -180,7 +199,9 @@ impl<const RECEIVES: usize> Receives<RECEIVES> {
 
     /// Completes the first buffer of a stream's queue. False if there is none.
     pub fn complete_first(&mut self, queue: &mut Queue, outcome: &Outcome) -> bool {
-        let Some(index) = self.pop(queue) else { return false };
+        let Some(index) = self.pop(queue) else {
+            return false;
+        };
         self.complete(index, outcome);
         true
     }
@@ -249,11 +270,25 @@ mod tests {
     use super::*;
 
     fn request(id: u64) -> ReceiveRequest {
-        ReceiveRequest { id, local: LocalSlice { length: 64, ..LocalSlice::default() } }
+        ReceiveRequest {
+            id,
+            local: LocalSlice {
+                length: 64,
+                ..LocalSlice::default()
+            },
+        }
     }
 
     fn outcome(length: u32) -> Outcome {
-        Outcome { connection: ConnectionHandle::from_bits(1), stream: 0, kind: CompletionKind::Receive, status: Status::Success, length, immediate: None, solicited: false }
+        Outcome {
+            connection: ConnectionHandle::from_bits(1),
+            stream: 0,
+            kind: CompletionKind::Receive,
+            status: Status::Success,
+            length,
+            immediate: None,
+            solicited: false,
+        }
     }
 
     #[test]
@@ -272,7 +307,9 @@ mod tests {
             assert!(receives.complete_first(&mut queue, &outcome(length)));
         }
         assert!(!receives.complete_first(&mut queue, &outcome(0)));
-        let polled: std::vec::Vec<_> = core::iter::from_fn(|| receives.poll()).map(|c| (c.id, c.length)).collect();
+        let polled: std::vec::Vec<_> = core::iter::from_fn(|| receives.poll())
+            .map(|c| (c.id, c.length))
+            .collect();
         assert_eq!(polled, [(10, 1), (11, 2), (12, 3)]);
     }
 

@@ -2,6 +2,7 @@
 
 use super::outgoing;
 use super::receives::Queue;
+use crate::wire::ErrorCode;
 use crate::work::Status;
 
 /// One ordered flow of messages. Idle, it is this and nothing else.
@@ -33,10 +34,16 @@ pub struct Stream {
     pub failed: Option<Status>,
     /// In the ring of those with something to send.
     pub active: bool,
-    /// Its next message waits for a posted buffer or for room for a response.
+    /// Its next request waits for room for a response.
     pub stalled: bool,
+    /// Messages of the peer that are complete and wait for a posted buffer to be reported in.
+    pub awaiting: u16,
     /// The failure is still to be told to the application, and whether the peer caused it.
     pub report: Option<bool>,
+    /// Its receives are still to be flushed.
+    pub flush: bool,
+    /// A report of its failure that the peer still is to be sent: the message, and why.
+    pub tell: Option<(u32, ErrorCode)>,
 }
 
 impl Stream {
@@ -56,7 +63,10 @@ impl Stream {
         failed: None,
         active: false,
         stalled: false,
+        awaiting: 0,
         report: None,
+        flush: false,
+        tell: None,
     };
 }
 

@@ -16,7 +16,11 @@ impl EntropyChooser {
     /// A chooser whose sequence depends on `seed`.
     #[must_use]
     pub const fn new(seed: u32) -> Self {
-        Self { state: seed, failed: Table::filled(None), next_failed: 0 }
+        Self {
+            state: seed,
+            failed: Table::filled(None),
+            next_failed: 0,
+        }
     }
 
     /// Remembers that `entropy` failed on `plane`; the oldest of eight memories gives way.
@@ -32,7 +36,12 @@ impl EntropyChooser {
         let tries = u32::from(count).min(64);
         for _ in 0..=tries {
             candidate = self.random(count);
-            if !taken(candidate) && !self.failed.iter().any(|entry| *entry == Some((plane, candidate))) {
+            if !taken(candidate)
+                && !self
+                    .failed
+                    .iter()
+                    .any(|entry| *entry == Some((plane, candidate)))
+            {
                 break;
             }
         }

@@ -30,7 +30,17 @@ pub struct Slot {
     pub transmissions: u8,
 }
 
-const EMPTY: Slot = Slot { message: NONE, length: 0, offset: 0, psn: 0, tsn: 0, sent_ns: 0, next: NONE, attempt: 0, transmissions: 0 };
+const EMPTY: Slot = Slot {
+    message: NONE,
+    length: 0,
+    offset: 0,
+    psn: 0,
+    tsn: 0,
+    sent_ns: 0,
+    next: NONE,
+    attempt: 0,
+    transmissions: 0,
+};
 
 /// A singly linked list through the pool.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +58,11 @@ impl Default for List {
 
 impl List {
     /// Nothing in it.
-    pub const EMPTY: Self = Self { head: NONE, tail: NONE, count: 0 };
+    pub const EMPTY: Self = Self {
+        head: NONE,
+        tail: NONE,
+        count: 0,
+    };
 
     /// Slots in the list.
     #[inline(always)]
@@ -68,7 +82,11 @@ impl List {
     #[inline(always)]
     #[must_use]
     pub const fn first(&self) -> Option<u16> {
-        if self.head == NONE { None } else { Some(self.head) }
+        if self.head == NONE {
+            None
+        } else {
+            Some(self.head)
+        }
     }
 }
 
@@ -92,7 +110,12 @@ impl<const SLOTS: usize> Slots<SLOTS> {
     /// All free.
     #[must_use]
     pub const fn new() -> Self {
-        Self { table: Table::filled(EMPTY), free: NONE, fresh: 0, used: 0 }
+        Self {
+            table: Table::filled(EMPTY),
+            free: NONE,
+            fresh: 0,
+            used: 0,
+        }
     }
 
     /// Slots in use.

@@ -3,7 +3,7 @@
 //! A path is one route, so it keeps order. Hence a slot that is unacknowledged, and whose latest transmission is older than
 //! the newest transmission that the receiver echoes, is lost. The in-flight list is in TSN order, so its front answers.
 
-use super::inflight::{List, Slot, Slots};
+use super::inflight::{List, Slots};
 
 /// What the sender learns of the packets of one path from one acknowledgment.
 #[derive(Clone, Copy, Debug)]
@@ -34,52 +34,91 @@ impl Evidence<'_> {
     }
 }
 
-/// Takes the slots that the evidence decides off `inflight`: those delivered go to `delivered` and are released,
-/// those lost go to the end of `lost`. Returns how many were lost.
+/// What the evidence says of a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// The receiver has it.
+    Delivered,
+    /// Something sent later arrived, and it did not.
+    Lost,
+}
+
+/// Takes the next slot that the evidence decides off the front of `inflight`. Slots that are within the tolerance move to `undecided`, in
+/// order; when nothing more is decided, [`restore`] puts them back.
 ///
 /// Work is constant per slot decided, plus at most `tolerance` slots that stay.
 #[inline]
-pub fn judge<const SLOTS: usize>(
+pub fn decide<const SLOTS: usize>(
     evidence: &Evidence<'_>,
     slots: &mut Slots<SLOTS>,
     inflight: &mut List,
-    lost: &mut List,
-    mut delivered: impl FnMut(&Slot),
-) -> u16 {
-    let mut losses = 0;
-    let mut undecided = List::EMPTY;
-    while let Some(index) = inflight.first() {
+    undecided: &mut List,
+) -> Option<(u16, Verdict)> {
+    loop {
+        let index = inflight.first()?;
         let slot = slots.at(index);
         let age = evidence.newest_tsn.wrapping_sub(slot.tsn);
         if age >= 1 << 31 {
-            break;
+            return None;
         }
-        let acknowledged = evidence.acknowledges(slot.psn);
+        let delivered = evidence.acknowledges(slot.psn);
         slots.pop(inflight);
-        if acknowledged {
-            delivered(slots.at(index));
-            slots.release(index);
-        } else if age > evidence.tolerance {
-            slots.push(lost, index);
-            losses += 1;
-        } else {
-            slots.push(&mut undecided, index);
+        if delivered {
+            return Some((index, Verdict::Delivered));
         }
-    }
-    if !undecided.is_empty() {
-        // They are older than what is left: back to the front, in order.
-        while let Some(index) = slots.pop(inflight) {
-            slots.push(&mut undecided, index);
+        if age > evidence.tolerance {
+            return Some((index, Verdict::Lost));
         }
-        *inflight = undecided;
+        slots.push(undecided, index);
     }
-    losses
+}
+
+/// Puts undecided slots back in front of the younger ones.
+#[inline]
+pub fn restore<const SLOTS: usize>(
+    slots: &mut Slots<SLOTS>,
+    inflight: &mut List,
+    mut undecided: List,
+) {
+    if undecided.is_empty() {
+        return;
+    }
+    while let Some(index) = slots.pop(inflight) {
+        slots.push(&mut undecided, index);
+    }
+    *inflight = undecided;
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::inflight::Slot;
     use super::*;
     use proptest::prelude::*;
+    use std::vec;
+    use std::vec::Vec;
+
+    /// Applies the rule to the end: losses go to `lost`, the others are shown and released.
+    fn judge(
+        evidence: &Evidence<'_>,
+        slots: &mut Slots<300>,
+        inflight: &mut List,
+        lost: &mut List,
+        mut delivered: impl FnMut(&Slot),
+    ) -> u16 {
+        let mut undecided = List::EMPTY;
+        let mut losses = 0;
+        while let Some((index, verdict)) = decide(evidence, slots, inflight, &mut undecided) {
+            if verdict == Verdict::Lost {
+                losses += 1;
+                slots.push(lost, index);
+            } else {
+                delivered(slots.at(index));
+                slots.release(index);
+            }
+        }
+        restore(slots, inflight, undecided);
+        losses
+    }
 
     fn evidence(received: &[u32], newest_tsn: u32, tolerance: u32) -> (u32, [u64; 4], u32, u32) {
         let mut cumulative = 0;
@@ -97,7 +136,9 @@ mod tests {
     fn fill(slots: &mut Slots<300>, list: &mut List, tsns: &[(u32, u32)]) {
         for &(psn, tsn) in tsns {
             let index = slots.allocate().unwrap();
-            *slots.at_mut(index) = Slot { psn, tsn, ..*slots.at(index) };
+            let slot = slots.at_mut(index);
+            slot.psn = psn;
+            slot.tsn = tsn;
             slots.push(list, index);
         }
     }
@@ -134,7 +175,18 @@ mod tests {
         // PSN 0 was sent again as TSN 5; PSN 6 went out after it as TSN 6 and arrived.
         fill(&mut slots, &mut inflight, &[(0, 5), (6, 6)]);
         let (cumulative, sack, newest_tsn, tolerance) = evidence(&[1, 2, 3, 4, 5, 6], 6, 0);
-        let losses = judge(&Evidence { cumulative, sack: &sack, newest_tsn, tolerance }, &mut slots, &mut inflight, &mut lost, |slot| assert_eq!(slot.psn, 6));
+        let losses = judge(
+            &Evidence {
+                cumulative,
+                sack: &sack,
+                newest_tsn,
+                tolerance,
+            },
+            &mut slots,
+            &mut inflight,
+            &mut lost,
+            |slot| assert_eq!(slot.psn, 6),
+        );
         assert_eq!((losses, slots.at(lost.first().unwrap()).psn), (1, 0));
     }
 
@@ -142,10 +194,25 @@ mod tests {
     fn tolerance_waits_for_that_many_later_transmissions() {
         let mut slots = Slots::<300>::new();
         let (mut inflight, mut lost) = (List::EMPTY, List::EMPTY);
-        fill(&mut slots, &mut inflight, &[(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]);
+        fill(
+            &mut slots,
+            &mut inflight,
+            &[(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)],
+        );
         let mut rule = |received: &[u32], newest| {
             let (cumulative, sack, newest_tsn, tolerance) = evidence(received, newest, 2);
-            judge(&Evidence { cumulative, sack: &sack, newest_tsn, tolerance }, &mut slots, &mut inflight, &mut lost, |_| ())
+            judge(
+                &Evidence {
+                    cumulative,
+                    sack: &sack,
+                    newest_tsn,
+                    tolerance,
+                },
+                &mut slots,
+                &mut inflight,
+                &mut lost,
+                |_| (),
+            )
         };
         assert_eq!(rule(&[1], 1), 0);
         assert_eq!(rule(&[1, 2], 2), 0);

@@ -1,7 +1,7 @@
 //! The receiver's record of a path: which PSNs have been accepted. There is no reorder buffer; this is all there is.
 
 use crate::time::Instant;
-use crate::wire::AckBlock;
+use crate::wire::{AckBlock, PSN_OF_PROBE};
 
 /// PSNs that a path may span between its oldest unacknowledged and its newest.
 pub const WINDOW: u32 = 256;
@@ -103,7 +103,7 @@ impl ReceivePath {
         self.duplicates
     }
 
-    /// Packets received in this generation.
+    /// Data packets received in this generation, duplicates included.
     #[must_use]
     pub const fn received(&self) -> u32 {
         self.received
@@ -123,7 +123,11 @@ impl ReceivePath {
         if distance == 0 {
             Arrival::New
         } else if distance < WINDOW {
-            if self.contains(psn) { Arrival::Duplicate } else { Arrival::New }
+            if self.contains(psn) {
+                Arrival::Duplicate
+            } else {
+                Arrival::New
+            }
         } else if distance >= 1 << 31 {
             Arrival::Duplicate
         } else {
@@ -152,10 +156,20 @@ impl ReceivePath {
         self.duplicates = self.duplicates.wrapping_add(1);
     }
 
-    /// Records a transmission that was accepted, was a duplicate, or was a probe (`psn` is all ones then).
+    /// Records the transmission of a data packet that was accepted, or was a duplicate.
     #[inline]
     pub fn note_transmission(&mut self, now: Instant, tsn: u32, psn: u32, ce: bool) -> Noted {
         self.received = self.received.wrapping_add(1);
+        self.note(now, tsn, psn, ce)
+    }
+
+    /// Records a probe. It has no PSN and does not count as a packet received.
+    pub fn note_probe(&mut self, now: Instant, tsn: u32, ce: bool) {
+        self.note(now, tsn, PSN_OF_PROBE, ce);
+    }
+
+    #[inline(always)]
+    fn note(&mut self, now: Instant, tsn: u32, psn: u32, ce: bool) -> Noted {
         self.ce_count = self.ce_count.wrapping_add(u16::from(ce));
         let ce_changed = ce != self.marked;
         self.marked = ce;
@@ -166,7 +180,10 @@ impl ReceivePath {
             self.newest_psn = psn;
             self.newest_at = now;
         }
-        Noted { gap: step != 1, ce_changed }
+        Noted {
+            gap: step != 1,
+            ce_changed,
+        }
     }
 
     /// The acknowledgment of this path as of `now`.
@@ -257,16 +274,46 @@ mod tests {
     #[test]
     fn a_gap_in_transmissions_is_seen_once_and_an_overtaken_one_is_no_news() {
         let mut path = ReceivePath::new(0, 0);
-        assert_eq!(path.note_transmission(AT, 0, 0, false), Noted { gap: false, ce_changed: false });
-        assert_eq!(path.note_transmission(AT, 2, 2, true), Noted { gap: true, ce_changed: true });
-        assert_eq!(path.note_transmission(AT, 3, 3, true), Noted { gap: false, ce_changed: false });
+        assert_eq!(
+            path.note_transmission(AT, 0, 0, false),
+            Noted {
+                gap: false,
+                ce_changed: false
+            }
+        );
+        assert_eq!(
+            path.note_transmission(AT, 2, 2, true),
+            Noted {
+                gap: true,
+                ce_changed: true
+            }
+        );
+        assert_eq!(
+            path.note_transmission(AT, 3, 3, true),
+            Noted {
+                gap: false,
+                ce_changed: false
+            }
+        );
         assert!(path.note_transmission(AT, 1, 1, false).gap);
         let block = path.block(AT, 9, 0);
-        assert_eq!((block.newest_tsn, block.newest_psn, block.received, block.ce_count), (3, 3, 4, 2));
+        assert_eq!(
+            (
+                block.newest_tsn,
+                block.newest_psn,
+                block.received,
+                block.ce_count
+            ),
+            (3, 3, 4, 2)
+        );
     }
 
     #[test]
     fn the_record_fits_in_96_bytes() {
-        assert!(size_of::<ReceivePath>() <= 96, "{} bytes", size_of::<ReceivePath>());
+        assert!(
+            size_of::<ReceivePath>() <= 96,
+            "{} bytes",
+            size_of::<ReceivePath>()
+        );
     }
 }

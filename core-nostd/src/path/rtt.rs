@@ -11,7 +11,10 @@ pub struct Rtt {
 
 impl Rtt {
     /// Before the first sample.
-    pub const UNKNOWN: Self = Self { smoothed_ns: 0, variation_ns: 0 };
+    pub const UNKNOWN: Self = Self {
+        smoothed_ns: 0,
+        variation_ns: 0,
+    };
 
     /// Takes a sample in.
     #[inline]
@@ -36,7 +39,11 @@ impl Rtt {
     #[inline]
     #[must_use]
     pub const fn smoothed_or(&self, otherwise: u32) -> u32 {
-        if self.smoothed_ns == 0 { otherwise } else { self.smoothed_ns }
+        if self.smoothed_ns == 0 {
+            otherwise
+        } else {
+            self.smoothed_ns
+        }
     }
 
     /// Time after which silence is suspicious: srtt + 4 max(rttvar, 5 % srtt).
@@ -71,7 +78,11 @@ impl MinimumRtt {
     /// No sample yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { window_started: Instant::ZERO, current_ns: u32::MAX, last_ns: u32::MAX }
+        Self {
+            window_started: Instant::ZERO,
+            current_ns: u32::MAX,
+            last_ns: u32::MAX,
+        }
     }
 
     /// Takes a sample in; true if the minimum changed.

@@ -185,22 +185,41 @@ mod tests {
 
     #[test]
     fn an_idle_path_may_always_carry_one() {
-        let mut path = SendPath { state: PathState::Active, ..SendPath::UNUSED };
+        let mut path = SendPath {
+            state: PathState::Active,
+            ..SendPath::UNUSED
+        };
         assert!(path.has_room(1, 256));
         path.state = PathState::Suspect;
         assert!(!path.has_room(1 << 20, 256));
         path.state = PathState::Active;
         path.next_psn = 256;
-        assert!(!path.has_room(1 << 30, 256), "the receiver's vector has 256 bits");
+        assert!(
+            !path.has_room(1 << 30, 256),
+            "the receiver's vector has 256 bits"
+        );
         path.cumulative = 1;
         assert!(path.has_room(1 << 30, 256));
     }
 
     #[test]
     fn a_new_generation_starts_a_new_sequence() {
-        let mut path = SendPath { generation: 255, next_psn: 9, next_tsn: 12, packets: 9, duplicates: 2, ..SendPath::UNUSED };
+        let mut path = SendPath {
+            generation: 255,
+            next_psn: 9,
+            next_tsn: 12,
+            packets: 9,
+            duplicates: 2,
+            ..SendPath::UNUSED
+        };
         path.reopen(5);
-        assert_eq!((path.generation, path.next_psn, path.next_tsn, path.entropy), (0, 0, 0, 5));
-        assert_eq!((path.packets, path.old_duplicates, path.duplicates), (9, 2, 0));
+        assert_eq!(
+            (path.generation, path.next_psn, path.next_tsn, path.entropy),
+            (0, 0, 0, 5)
+        );
+        assert_eq!(
+            (path.packets, path.old_duplicates, path.duplicates),
+            (9, 2, 0)
+        );
     }
 }

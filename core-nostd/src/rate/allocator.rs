@@ -25,7 +25,13 @@ pub struct Share {
 
 impl Share {
     /// A sender without demand.
-    pub const IDLE: Self = Self { seen: Instant::ZERO, previous: NONE, next: NONE, octave: 0, active: false };
+    pub const IDLE: Self = Self {
+        seen: Instant::ZERO,
+        previous: NONE,
+        next: NONE,
+        octave: 0,
+        active: false,
+    };
 }
 
 /// Where the senders' records are.
@@ -84,7 +90,13 @@ impl Allocator {
 
     /// A packet of a sender said how much it still has for this receiver.
     #[inline]
-    pub fn observe(&mut self, now: Instant, sender: u16, demand: Demand, table: &mut impl ShareTable) {
+    pub fn observe(
+        &mut self,
+        now: Instant,
+        sender: u16,
+        demand: Demand,
+        table: &mut impl ShareTable,
+    ) {
         let share = *table.share(sender);
         if demand == Demand::NONE {
             if share.active {
@@ -167,12 +179,21 @@ impl Allocator {
                 largest = largest.max(octave);
                 break;
             }
-            let count = self.count.get(usize::from(octave)).copied().map_or(0, u64::from);
+            let count = self
+                .count
+                .get(usize::from(octave))
+                .copied()
+                .map_or(0, u64::from);
             capacity = capacity.saturating_sub(demand_mbps * count);
             members = members.saturating_sub(count);
         }
-        let mut level = if members == 0 { u64::from(self.capacity_mbps) } else { capacity.div_ceil(members) };
-        let packet_per_rtt = u64::from(self.packet_bytes) * 8_000 / u64::from(self.horizon_ns.max(1));
+        let mut level = if members == 0 {
+            u64::from(self.capacity_mbps)
+        } else {
+            capacity.div_ceil(members)
+        };
+        let packet_per_rtt =
+            u64::from(self.packet_bytes) * 8_000 / u64::from(self.horizon_ns.max(1));
         if members != 0 && level < packet_per_rtt && largest < SMALL_DEMAND_OCTAVE {
             level = level * 6 / 5;
         }
@@ -270,7 +291,10 @@ mod tests {
             allocator.observe(us(t), 1, Demand::from_bytes(1 << 30), &mut table);
             allocator.level(us(t), &mut table);
         }
-        assert_eq!((allocator.members(), allocator.level(us(80), &mut table)), (1, 100_000));
+        assert_eq!(
+            (allocator.members(), allocator.level(us(80), &mut table)),
+            (1, 100_000)
+        );
     }
 
     proptest! {

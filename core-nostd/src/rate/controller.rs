@@ -172,19 +172,41 @@ mod tests {
 
     #[test]
     fn a_bandwidth_delay_product_is_42_packets() {
-        let network = Network { min_rtt_ns: 14_090, link_mbps: 100_000, packet_bytes: 4214 };
+        let network = Network {
+            min_rtt_ns: 14_090,
+            link_mbps: 100_000,
+            packet_bytes: 4214,
+        };
         let packets = network.packets_per_rtt(100_000);
         assert_eq!(packets >> 16, 41);
-        assert_eq!(Network { min_rtt_ns: u32::MAX, packet_bytes: 1, ..network }.packets_per_rtt(u32::MAX), u32::MAX / 4);
+        assert_eq!(
+            Network {
+                min_rtt_ns: u32::MAX,
+                packet_bytes: 1,
+                ..network
+            }
+            .packets_per_rtt(u32::MAX),
+            u32::MAX / 4
+        );
     }
 
     #[test]
     fn constant_controllers_never_limit_the_window() {
-        let network = Network { min_rtt_ns: 14_090, link_mbps: 100_000, packet_bytes: 4214 };
+        let network = Network {
+            min_rtt_ns: 14_090,
+            link_mbps: 100_000,
+            packet_bytes: 4214,
+        };
         let mut fixed = AnyController::<4>::new(ControllerChoice::FixedRate(250), network);
         fixed.acknowledged(0, 10, 10, true);
         fixed.collapsed();
-        assert_eq!((fixed.window(), fixed.pacing_mbps()), (UNLIMITED, Some(250)));
-        assert_eq!(AnyController::<4>::new(ControllerChoice::None, network).pacing_mbps(), None);
+        assert_eq!(
+            (fixed.window(), fixed.pacing_mbps()),
+            (UNLIMITED, Some(250))
+        );
+        assert_eq!(
+            AnyController::<4>::new(ControllerChoice::None, network).pacing_mbps(),
+            None
+        );
     }
 }

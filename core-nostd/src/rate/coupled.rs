@@ -72,7 +72,11 @@ impl<const PATHS: usize> Coupled<PATHS> {
     }
 
     fn retarget(&mut self) {
-        let limit = self.network.packets_per_rtt(self.network.link_mbps).saturating_mul(2).max(INITIAL_WINDOW);
+        let limit = self
+            .network
+            .packets_per_rtt(self.network.link_mbps)
+            .saturating_mul(2)
+            .max(INITIAL_WINDOW);
         self.target = if self.hint_mbps == 0 {
             limit
         } else {
@@ -82,12 +86,18 @@ impl<const PATHS: usize> Coupled<PATHS> {
     }
 
     fn least(&self) -> u32 {
-        if self.hint_mbps == 0 { LEAST_UNHINTED } else { LEAST_HINTED }
+        if self.hint_mbps == 0 {
+            LEAST_UNHINTED
+        } else {
+            LEAST_HINTED
+        }
     }
 
     /// Gives every open path the same share of `window`.
     fn spread(&mut self, window: u32) {
-        let Some(share) = window.checked_div(u32::from(self.open)) else { return };
+        let Some(share) = window.checked_div(u32::from(self.open)) else {
+            return;
+        };
         let share = share.max(LEAST_WEIGHT);
         self.total = 0;
         for weight in self.weights.iter_mut().filter(|weight| **weight != 0) {
@@ -100,7 +110,9 @@ impl<const PATHS: usize> Coupled<PATHS> {
     fn cut(&mut self, path: u8, amount: u32) {
         let least = self.least();
         let weight = self.weights.at_mut(u16::from(path));
-        let amount = amount.min(weight.saturating_sub(LEAST_WEIGHT)).min(self.total.saturating_sub(least));
+        let amount = amount
+            .min(weight.saturating_sub(LEAST_WEIGHT))
+            .min(self.total.saturating_sub(least));
         *weight -= amount;
         self.total -= amount;
     }
@@ -117,7 +129,11 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
             return;
         }
         // An equal share of what there is; the first path brings the initial window.
-        let share = self.total.checked_div(u32::from(self.open)).unwrap_or(INITIAL_WINDOW).max(LEAST_WEIGHT);
+        let share = self
+            .total
+            .checked_div(u32::from(self.open))
+            .unwrap_or(INITIAL_WINDOW)
+            .max(LEAST_WEIGHT);
         *weight = share;
         self.open += 1;
         self.total = self.total.saturating_add(share);
@@ -152,8 +168,14 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
             if limited {
                 let weight = self.weights.at_mut(u16::from(path));
                 if *weight != 0 {
-                    let per_window = ONE_PACKET + if self.hint_mbps == 0 { 0 } else { (self.target - self.total) / 4 };
-                    let growth = (u64::from(per_window) << 16) / u64::from(self.total.max(1)) * u64::from(clean);
+                    let per_window = ONE_PACKET
+                        + if self.hint_mbps == 0 {
+                            0
+                        } else {
+                            (self.target - self.total) / 4
+                        };
+                    let growth = (u64::from(per_window) << 16) / u64::from(self.total.max(1))
+                        * u64::from(clean);
                     let growth = growth.min(u64::from(self.target - self.total)) as u32;
                     *weight += growth;
                     self.total += growth;
@@ -219,7 +241,12 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
 
     #[inline]
     fn tick(&mut self, now: Instant) {
-        if self.hint_mbps == 0 || now.since(self.hinted_at) <= self.round_trips(HINT_ROUND_TRIPS).max_with(MINIMUM_HINT_LIFE) {
+        if self.hint_mbps == 0
+            || now.since(self.hinted_at)
+                <= self
+                    .round_trips(HINT_ROUND_TRIPS)
+                    .max_with(MINIMUM_HINT_LIFE)
+        {
             return;
         }
         // Silence is not good news: half the window each round trip, down to that of a new burst.
@@ -242,7 +269,11 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
 
     #[inline]
     fn pacing_mbps(&self) -> Option<u32> {
-        if self.hint_mbps == 0 { None } else { Some(self.hint_mbps) }
+        if self.hint_mbps == 0 {
+            None
+        } else {
+            Some(self.hint_mbps)
+        }
     }
 
     #[inline]
@@ -267,8 +298,13 @@ impl MaxWith for Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec;
 
-    const NETWORK: Network = Network { min_rtt_ns: 14_090, link_mbps: 100_000, packet_bytes: 4214 };
+    const NETWORK: Network = Network {
+        min_rtt_ns: 14_090,
+        link_mbps: 100_000,
+        packet_bytes: 4214,
+    };
 
     fn opened<const P: usize>() -> Coupled<P> {
         let mut controller = Coupled::<P>::new(NETWORK);
@@ -288,7 +324,11 @@ mod tests {
         assert_eq!(controller.window(), INITIAL_WINDOW);
         controller.hinted(Instant::ZERO, 100_000);
         let bdp = 100e9 * 14.09e-6 / 8.0 / 4214.0;
-        assert!((packets(controller.window()) - 1.25 * bdp).abs() < 0.1, "{}", packets(controller.window()));
+        assert!(
+            (packets(controller.window()) - 1.25 * bdp).abs() < 0.1,
+            "{}",
+            packets(controller.window())
+        );
         let mut marked = opened::<8>();
         marked.acknowledged(0, 1, 1, true);
         marked.hinted(Instant::ZERO, 100_000);
@@ -334,7 +374,12 @@ mod tests {
         for i in 0..400u32 {
             controller.acknowledged((i % 4) as u8, 1, 0, true);
         }
-        assert!(packets(controller.window()) < 5.5 && controller.window() >= controller.target - ONE_PACKET / 8, "{}", packets(controller.window()));
+        assert!(
+            packets(controller.window()) < 5.5
+                && controller.window() >= controller.target - ONE_PACKET / 8,
+            "{}",
+            packets(controller.window())
+        );
     }
 
     #[test]

@@ -20,7 +20,12 @@ impl Pacer {
     /// A pacer without a rate.
     #[must_use]
     pub const fn new() -> Self {
-        Self { mbps: 0, full_interval: 0, full_bytes: 0, next: 0 }
+        Self {
+            mbps: 0,
+            full_interval: 0,
+            full_bytes: 0,
+            next: 0,
+        }
     }
 
     /// Sets the rate in Mbit/s of wire bytes (0: none) and the wire bytes of a full packet.
@@ -56,8 +61,13 @@ impl Pacer {
         if self.mbps == 0 {
             return;
         }
-        let time = if bytes == self.full_bytes { self.full_interval } else { interval(bytes, self.mbps) };
-        let earliest = (now.as_nanos() << FRACTION).saturating_sub(self.full_interval.saturating_mul(u64::from(burst)));
+        let time = if bytes == self.full_bytes {
+            self.full_interval
+        } else {
+            interval(bytes, self.mbps)
+        };
+        let earliest = (now.as_nanos() << FRACTION)
+            .saturating_sub(self.full_interval.saturating_mul(u64::from(burst)));
         self.next = self.next.max(earliest).saturating_add(time);
     }
 

@@ -66,11 +66,22 @@ mod table {
 
     static CASTAGNOLI: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
+    /// The crate's own loop has bounds checks that can panic; here chunks have their length in
+    /// their type, and a table of 256 cannot be too short for a byte.
     pub(super) fn append(crc: u32, bytes: &[u8]) -> u32 {
-        // The register of a reflected CRC is its result inverted; the crate wants it unreflected.
-        let mut digest = CASTAGNOLI.digest_with_initial((!crc).reverse_bits());
-        digest.update(bytes);
-        digest.finalize()
+        let tables: &[[u32; 256]; 16] = CASTAGNOLI.table();
+        let [first, ..] = tables;
+        let (chunks, rest) = bytes.as_chunks::<16>();
+        let mut register = !crc;
+        for chunk in chunks {
+            let mixed = (u128::from_le_bytes(*chunk) ^ u128::from(register)).to_le_bytes();
+            let entries = mixed.iter().rev().zip(tables);
+            register = entries.fold(0, |sum, (byte, table)| sum ^ table[usize::from(*byte)]);
+        }
+        for byte in rest {
+            register = first[usize::from(byte ^ register as u8)] ^ register >> 8;
+        }
+        !register
     }
 }
 

@@ -43,6 +43,8 @@ pub enum Opcode {
     AtomicResponse = 7,
     /// Tells that a message was refused, and why.
     Error = 8,
+    /// Nothing: fills the PSN of a packet whose content was withdrawn.
+    Nop = 9,
 }
 
 /// Which bits of a DATA header have no meaning for an opcode and must be zero.
@@ -54,7 +56,7 @@ struct Unused {
 
 impl Opcode {
     /// All opcodes, in the order of their numbers.
-    pub const ALL: [Opcode; 9] = [
+    pub const ALL: [Opcode; 10] = [
         Self::Write,
         Self::WriteImm,
         Self::Send,
@@ -64,6 +66,7 @@ impl Opcode {
         Self::AtomicRequest,
         Self::AtomicResponse,
         Self::Error,
+        Self::Nop,
     ];
 
     /// The opcode with this number.
@@ -80,6 +83,7 @@ impl Opcode {
             6 => Self::AtomicRequest,
             7 => Self::AtomicResponse,
             8 => Self::Error,
+            9 => Self::Nop,
             _ => return None,
         })
     }
@@ -124,7 +128,7 @@ impl Opcode {
             Self::Send => (SendAddress::UNUSED, u32::MAX, u32::MAX),
             Self::SendImm => (SendAddress::UNUSED, u32::MAX, 0),
             Self::ReadResponse | Self::AtomicResponse => (u64::MAX, 0, u32::MAX),
-            Self::Error => (u64::MAX, u32::MAX, u32::MAX),
+            Self::Error | Self::Nop => (u64::MAX, u32::MAX, u32::MAX),
         };
         Unused {
             address,
@@ -161,6 +165,7 @@ impl Opcode {
 /// | ATOMIC_REQUEST | of the eight bytes | of the region | requester's token | 8, 0, [`AtomicRequest`] |
 /// | ATOMIC_RESPONSE | - | requester's token | - | 8, 0, the old value (u64) |
 /// | ERROR | - | - | - | 16, 0, [`ErrorReport`] |
+/// | NOP | - | - | - | 0, 0, none |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Data {
@@ -278,6 +283,12 @@ impl Data {
             Opcode::Error => {
                 ErrorReport::decode(payload)?;
                 ERROR_SIZE as u32
+            }
+            Opcode::Nop => {
+                if !payload.is_empty() {
+                    return Err(wrong_payload);
+                }
+                0
             }
             _ => {
                 if !payload.is_empty() {

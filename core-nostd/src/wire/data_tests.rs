@@ -64,8 +64,13 @@ fn valid(opcode: Opcode) -> (Data, Vec<u8>) {
         Opcode::AtomicRequest => (64, 1, 2, AtomicRequest::FetchAdd { add: 1 }.encode().into()),
         Opcode::AtomicResponse => (0, 2, 0, [1; 8].into()),
         Opcode::Error => (0, 0, 0, report.encode().into()),
+        Opcode::Nop => (0, 0, 0, Vec::new()),
     };
-    let length = if opcode == Opcode::Error { 16 } else { 8 };
+    let length = match opcode {
+        Opcode::Error => 16,
+        Opcode::Nop => 0,
+        _ => 8,
+    };
     let data = Data {
         address,
         key,
@@ -98,7 +103,7 @@ fn opcodes_and_codes_are_numbered_in_order() {
         assert_eq!(code as u8, number);
         assert_eq!(ErrorCode::from_u8(number), Some(code));
     }
-    assert_eq!(Opcode::from_u8(9), None);
+    assert_eq!(Opcode::from_u8(10), None);
     assert_eq!(ErrorCode::from_u8(0), None);
     assert_eq!(ErrorCode::from_u8(10), None);
 }
@@ -122,9 +127,9 @@ fn each_opcode_is_accepted_and_truncations_of_the_fixed_part_are_not() {
         assert_eq!(Data::decode(&other, &bytes), Err(error));
     }
     let mut bytes = datagram(Flags::NONE, &DATA, b"x");
-    bytes[16] = 9;
+    bytes[16] = 10;
     let header = Header::decode(&bytes).unwrap();
-    let error = DecodeError::Opcode { got: 9 };
+    let error = DecodeError::Opcode { got: 10 };
     assert_eq!(Data::decode(&header, &bytes), Err(error));
 }
 
@@ -155,7 +160,7 @@ fn fields_without_meaning_are_zero() {
             };
             assert_eq!(result(Flags::NONE, &data, &payload), expected, "{opcode:?}");
         };
-        let no_address = matches!(opcode, ReadResponse | AtomicResponse | Error);
+        let no_address = matches!(opcode, ReadResponse | AtomicResponse | Error | Nop);
         for bit in 0..64 {
             let address = data.address ^ 1 << bit;
             let between = opcode.is_send() && (8..32).contains(&bit);
@@ -163,7 +168,7 @@ fn fields_without_meaning_are_zero() {
         }
         for bit in 0..32 {
             let key = data.key ^ 1 << bit;
-            let none = opcode.is_send() || opcode == Error;
+            let none = opcode.is_send() || matches!(opcode, Error | Nop);
             check(Data { key, ..data }, 40, none);
             let immediate = data.immediate ^ 1 << bit;
             let some = matches!(opcode, WriteImm | SendImm | ReadRequest | AtomicRequest);
@@ -224,6 +229,7 @@ fn one_packet_opcodes_have_one_shape() {
             let other = Data { length, ..data };
             let expected = match opcode {
                 Opcode::ReadRequest => Ok(()),
+                Opcode::Nop if length == 0 => Ok(()),
                 _ => Err(DecodeError::MessageLength { got: length }),
             };
             assert_eq!(result(Flags::NONE, &other, &payload), expected);

@@ -88,13 +88,15 @@ impl Kind {
     #[inline]
     #[must_use]
     pub const fn allowed_flags(self) -> Flags {
-        match self {
-            Self::Data => {
-                Flags(Flags::ACK_REQUEST.0 | Flags::RETRANSMISSION.0 | Flags::SOLICITED.0)
-            }
-            Self::Ack | Self::FenceAck => Flags::REDIRECT,
-            _ => Flags::NONE,
-        }
+        // A nibble for each kind: no branch, no table in memory.
+        const ALLOWED: u64 = {
+            let data = Flags::ACK_REQUEST.0 | Flags::RETRANSMISSION.0 | Flags::SOLICITED.0;
+            let ack = Flags::REDIRECT.0 as u64;
+            (data as u64) << (4 * Kind::Data as u32)
+                | ack << (4 * Kind::Ack as u32)
+                | ack << (4 * Kind::FenceAck as u32)
+        };
+        Flags((ALLOWED >> (4 * self as u32)) as u8 & 0x0f)
     }
 
     /// Whether the kind belongs to the setting up of a connection (INIT, RETRY, ACCEPT, REJECT)

@@ -139,6 +139,7 @@ fn data() -> impl Strategy<Value = Owned> {
             Opcode::AtomicRequest => (atomic.encode().to_vec(), 8, 0),
             Opcode::AtomicResponse => (operand.to_be_bytes().to_vec(), 8, 0),
             Opcode::Error => (report.encode().to_vec(), 16, 0),
+            Opcode::Nop => (Vec::new(), 0, 0),
             _ if bytes.is_empty() => (bytes, 0, 0),
             _ => {
                 let size = bytes.len() as u32;
@@ -149,10 +150,10 @@ fn data() -> impl Strategy<Value = Owned> {
         };
         let address = match opcode {
             Opcode::Send | Opcode::SendImm => send.to_bits(),
-            Opcode::ReadResponse | Opcode::AtomicResponse | Opcode::Error => 0,
+            Opcode::ReadResponse | Opcode::AtomicResponse | Opcode::Error | Opcode::Nop => 0,
             _ => address,
         };
-        let has_key = !opcode.is_send() && opcode != Opcode::Error;
+        let has_key = !opcode.is_send() && !matches!(opcode, Opcode::Error | Opcode::Nop);
         let has_token = matches!(opcode, Opcode::ReadRequest | Opcode::AtomicRequest);
         let has_immediate = opcode.has_immediate() || has_token;
         let data = Data {

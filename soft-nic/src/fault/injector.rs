@@ -2,7 +2,7 @@
 
 use super::plan::{FaultPlan, Faults, Target, active};
 use super::random::Random;
-use metaroce_core::endpoint::Ecn;
+use metaroce_core::Ecn;
 use metaroce_core::time::{Duration, Instant};
 use std::collections::HashMap;
 

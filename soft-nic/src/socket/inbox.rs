@@ -2,7 +2,7 @@
 
 use super::udp::from_codepoint;
 use super::{SocketCounts, UdpPort};
-use metaroce_core::endpoint::Ecn;
+use metaroce_core::Ecn;
 use quinn_udp::RecvMeta;
 use std::io::IoSliceMut;
 use std::net::SocketAddr;

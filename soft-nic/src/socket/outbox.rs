@@ -2,7 +2,7 @@
 
 use super::udp::Sent;
 use super::{MAX_DATAGRAM, Senders, SocketCounts, UdpPort};
-use metaroce_core::endpoint::Ecn;
+use metaroce_core::Ecn;
 use metaroce_core::time::{Duration, Instant};
 use std::collections::VecDeque;
 use std::net::SocketAddr;

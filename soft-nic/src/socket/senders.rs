@@ -92,7 +92,7 @@ impl Senders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use metaroce_core::endpoint::Ecn;
+    use metaroce_core::Ecn;
 
     #[test]
     fn every_index_has_its_own_port_and_the_range_is_used_if_free() {

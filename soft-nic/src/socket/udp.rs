@@ -1,6 +1,6 @@
 //! One UDP socket with ECN, segmentation offload and large buffers.
 
-use metaroce_core::endpoint::Ecn;
+use metaroce_core::Ecn;
 use quinn_udp::{EcnCodepoint, UdpSocketState};
 use rustix::net::sockopt;
 use std::io;

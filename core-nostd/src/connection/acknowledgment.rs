@@ -1,0 +1,424 @@
+//! An acknowledgment comes in: what was delivered, what was lost, and what that says of the network.
+
+use super::{Connection, Epoch, State};
+use crate::config::EndpointConfig;
+use crate::message::outgoing::{OutMessage, Progress};
+use crate::path::inflight::{List, NONE};
+use crate::path::loss::{self, Evidence, Verdict};
+use crate::path::send::{PathState, SendPath};
+use crate::rate::controller::{Controller, Network};
+use crate::stats::DropReason;
+use crate::time::{Duration, Instant};
+use crate::wire::{AckBlock, AckBlocks, PSN_OF_PROBE};
+use crate::work::Status;
+
+use super::RESPONSE_BIT;
+
+/// Round trips between two comparisons of the paths.
+const EPOCHS_PER_COMPARISON: u8 = 16;
+
+impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
+    Connection<PATHS, SLOTS, STREAMS, MESSAGES>
+{
+    /// An ACK: all its blocks are checked before the first has an effect.
+    pub(crate) fn handle_ack(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        blocks: AckBlocks<'_>,
+    ) -> Result<(), DropReason> {
+        for block in blocks {
+            self.check_block(&block)?;
+        }
+        self.statistics.acks_received += 1;
+        for block in blocks {
+            self.handle_block(now, config, &block);
+        }
+        Ok(())
+    }
+
+    /// Whether a block speaks only of what was sent.
+    #[inline]
+    pub(super) fn check_block(&self, block: &AckBlock) -> Result<(), DropReason> {
+        if block.path >= self.agreed.paths {
+            return Err(DropReason::UnknownPath);
+        }
+        let path = self.send_paths.at(u16::from(block.path));
+        if path.state == PathState::Unused {
+            return Err(DropReason::UnknownPath);
+        }
+        if block.generation != path.generation {
+            // Of a generation that is over: no news, no harm.
+            return Ok(());
+        }
+        let unacknowledged = path.next_psn.wrapping_sub(block.cumulative);
+        // Nothing received yet is told as TSN -1.
+        let newest = block.newest_tsn.wrapping_add(1);
+        let untold = path.next_tsn.wrapping_sub(newest);
+        if unacknowledged >= 1 << 31 || untold >= 1 << 31 {
+            return Err(DropReason::BadAcknowledgment);
+        }
+        if unacknowledged < 256 && block.sack != [0; 4] {
+            let highest = highest_bit(&block.sack);
+            if u32::from(highest) >= unacknowledged {
+                return Err(DropReason::BadAcknowledgment);
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_block(&mut self, now: Instant, config: &EndpointConfig, block: &AckBlock) {
+        let number = block.path;
+        let path = self.send_paths.at_mut(u16::from(number));
+        if block.generation != path.generation {
+            return;
+        }
+        let news = block.newest_tsn != path.echoed_tsn
+            && block.newest_tsn.wrapping_sub(path.echoed_tsn) < 1 << 31;
+        let mut marked = 0;
+        if news {
+            path.echoed_tsn = block.newest_tsn;
+            path.moved_at = now;
+            path.probes = 0;
+            marked = u32::from(block.ce_count.wrapping_sub(path.ce_count));
+            path.ce_count = block.ce_count;
+            path.marks += marked;
+            self.marks_seen |= marked != 0;
+            path.duplicates = block
+                .received
+                .wrapping_sub(block.cumulative)
+                .wrapping_sub(ones(&block.sack));
+            if block.newest_psn == PSN_OF_PROBE && path.probe_tsn == block.newest_tsn {
+                let sample = (now.as_nanos() as u32).wrapping_sub(path.probe_sent_ns);
+                self.rtt_sample(now, config, number, sample, block);
+            }
+        }
+        if block.hint_mbps != 0 && config.hints {
+            self.controller.hinted(now, block.hint_mbps);
+        }
+        let (mut delivered, lost) = self.judge(now, config, block);
+        delivered += self.late_deliveries(now, block);
+        let path = self.send_paths.at_mut(u16::from(number));
+        if block.cumulative.wrapping_sub(path.cumulative) < 1 << 31 {
+            path.cumulative = block.cumulative;
+        }
+        path.epoch_good = path.epoch_good.saturating_add(delivered);
+        path.epoch_bad = path
+            .epoch_bad
+            .saturating_add(lost)
+            .saturating_add(marked as u16);
+        if news || delivered != 0 {
+            self.answered_at = now;
+            self.probe_backoff = 0;
+            self.path_answered(now, config, number);
+        }
+        self.adjust(
+            now,
+            config,
+            number,
+            u32::from(delivered),
+            u32::from(lost),
+            marked,
+        );
+        if lost != 0 {
+            self.loss_seen = true;
+            self.last_loss = now;
+        }
+        self.after_ack(now, config, number, marked != 0);
+    }
+
+    /// Applies the loss rule to a path: returns how many packets were delivered and how many lost.
+    fn judge(&mut self, now: Instant, config: &EndpointConfig, block: &AckBlock) -> (u16, u16) {
+        let evidence = Evidence {
+            cumulative: block.cumulative,
+            sack: &block.sack,
+            newest_tsn: block.newest_tsn,
+            tolerance: u32::from(self.config.reorder_tolerance),
+        };
+        let (mut delivered, mut lost) = (0, 0);
+        let mut undecided = List::EMPTY;
+        loop {
+            let path = self.send_paths.at_mut(u16::from(block.path));
+            let counts = Self::counts(path.state);
+            let Some((index, verdict)) = loss::decide(
+                &evidence,
+                &mut self.slots,
+                &mut path.inflight,
+                &mut undecided,
+            ) else {
+                break;
+            };
+            if counts {
+                self.outstanding = self.outstanding.saturating_sub(1);
+            }
+            if verdict == Verdict::Delivered {
+                delivered += 1;
+                let slot = self.slots.at(index);
+                if slot.tsn == block.newest_tsn {
+                    let sample = (now.as_nanos() as u32).wrapping_sub(slot.sent_ns);
+                    self.rtt_sample(now, config, block.path, sample, block);
+                }
+                self.slot_delivered(now, index);
+            } else {
+                lost += 1;
+                let path = self.send_paths.at_mut(u16::from(block.path));
+                path.losses += 1;
+                self.slots.push(&mut path.lost, index);
+                if matches!(path.state, PathState::Active | PathState::Draining) {
+                    self.lost_paths.insert(block.path);
+                }
+            }
+        }
+        loss::restore(
+            &mut self.slots,
+            &mut self.send_paths.at_mut(u16::from(block.path)).inflight,
+            undecided,
+        );
+        (delivered, lost)
+    }
+
+    /// Slots that were declared lost, and whose packets an acknowledgment now says arrived: they need not be sent again.
+    fn late_deliveries(&mut self, now: Instant, block: &AckBlock) -> u16 {
+        let mut lost = core::mem::take(&mut self.send_paths.at_mut(u16::from(block.path)).lost);
+        if lost.is_empty() {
+            return 0;
+        }
+        let evidence = Evidence {
+            cumulative: block.cumulative,
+            sack: &block.sack,
+            newest_tsn: block.newest_tsn,
+            tolerance: 0,
+        };
+        let (mut kept, mut delivered) = (List::EMPTY, 0);
+        while let Some(index) = self.slots.pop(&mut lost) {
+            if evidence.acknowledges(self.slots.at(index).psn) {
+                delivered += 1;
+                self.slot_delivered(now, index);
+            } else {
+                self.slots.push(&mut kept, index);
+            }
+        }
+        if kept.is_empty() {
+            self.lost_paths.remove(block.path);
+        }
+        self.send_paths.at_mut(u16::from(block.path)).lost = kept;
+        delivered
+    }
+
+    fn rtt_sample(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        number: u8,
+        sample: u32,
+        block: &AckBlock,
+    ) {
+        let sample = sample.saturating_sub(block.delay_ns()).max(1);
+        let path = self.send_paths.at_mut(u16::from(number));
+        path.rtt.sample(sample);
+        path.latest_rtt_ns = sample;
+        if self.min_rtt.sample(now, sample) {
+            self.network_changed(config);
+        }
+    }
+
+    /// Tells the controller what the network measures now.
+    pub(super) fn network_changed(&mut self, config: &EndpointConfig) {
+        self.controller.network(Network {
+            min_rtt_ns: self.min_rtt_ns(),
+            link_mbps: config
+                .plane_mbps
+                .saturating_mul(u32::from(self.agreed.planes)),
+            packet_bytes: self.wire_packet_bytes,
+        });
+    }
+
+    /// Moves the windows by what one acknowledgment said.
+    fn adjust(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        number: u8,
+        delivered: u32,
+        lost: u32,
+        marked: u32,
+    ) {
+        if now >= self.epoch_ends {
+            self.end_epoch(now, config);
+        }
+        self.epoch.acknowledged = self.epoch.acknowledged.saturating_add(delivered as u16);
+        self.epoch.lost = self.epoch.lost.saturating_add(lost as u16);
+        self.epoch.marked = self.epoch.marked.saturating_add(marked as u16);
+        let path = self.send_paths.at(u16::from(number));
+        let slow = u64::from(path.latest_rtt_ns) * 2 > u64::from(self.min_rtt_ns()) * 3;
+        // Where nothing is ever marked, delay stands in for marks.
+        let marked = if slow && marked == 0 && !self.marks_seen {
+            delivered
+        } else {
+            marked
+        };
+        if delivered != 0 || marked != 0 {
+            self.controller
+                .acknowledged(number, delivered.max(marked), marked, self.limited);
+        }
+        if lost != 0 {
+            let marks_seen = self.epoch.marked != 0 || self.last_epoch.marked != 0;
+            if slow || marks_seen || self.epoch.lost_more_than(30, 4) {
+                self.controller.lost(number, lost);
+            } else {
+                self.controller.lost_to_fabric(number, lost);
+            }
+            if !self.collapsed_this_epoch && self.epoch.lost_more_than(50, 6) {
+                self.collapsed_this_epoch = true;
+                self.controller.collapsed();
+            }
+        }
+        self.pacer.set_rate(
+            self.controller.pacing_mbps().unwrap_or(0),
+            self.wire_packet_bytes,
+        );
+    }
+
+    fn end_epoch(&mut self, now: Instant, config: &EndpointConfig) {
+        self.last_epoch = core::mem::take(&mut self.epoch);
+        self.collapsed_this_epoch = false;
+        self.epoch_ends = now + Duration::from_nanos(u64::from(self.min_rtt_ns()));
+        self.epochs += 1;
+        if self.epochs >= EPOCHS_PER_COMPARISON {
+            self.epochs = 0;
+            self.compare_paths(now, config);
+        }
+    }
+
+    /// Whether the connection as a whole is losing heavily: then silence of a path proves nothing.
+    pub(super) fn is_losing_heavily(&self) -> bool {
+        let heavy = |epoch: Epoch| epoch.lost_more_than(30, 4);
+        heavy(self.epoch) || heavy(self.last_epoch)
+    }
+
+    /// A slot's content has arrived: it counts for its message, and the slot is free.
+    pub(super) fn slot_delivered(&mut self, now: Instant, index: u16) {
+        let slot = self.slots.at(index);
+        let (number, attempt) = (slot.message, slot.attempt);
+        self.slots.release(index);
+        if number == NONE {
+            return;
+        }
+        let message = self.message_mut(number);
+        if message.attempt != attempt || message.outstanding == 0 {
+            return;
+        }
+        message.outstanding -= 1;
+        if message.is_complete() {
+            self.message_complete(now, number);
+        }
+    }
+
+    /// All packets of a message were acknowledged, and what it awaited has come.
+    pub(super) fn message_complete(&mut self, _now: Instant, number: u16) {
+        if number & RESPONSE_BIT != 0 {
+            self.responses.remove(number & !RESPONSE_BIT);
+            return;
+        }
+        let message = self.requests.at_mut(number);
+        message.progress = Progress::Done;
+        message.status = Status::Success;
+        let (stream, expected) = (message.stream, message.expects_response());
+        if expected {
+            self.reads -= 1;
+            self.streams.at_mut(stream).reads -= 1;
+            self.unblock_streams();
+        }
+        self.retire_messages(stream);
+    }
+
+    /// Completes the messages of a stream that are over, in order.
+    pub(super) fn retire_messages(&mut self, stream: u16) {
+        loop {
+            let first = self.streams.at(stream).first;
+            if first == NONE || self.requests.at(first).progress != Progress::Done {
+                break;
+            }
+            let message = self.requests.at(first);
+            let (next, started) = (message.next, message.has(OutMessage::STARTED));
+            let report = message.has(OutMessage::SIGNALED) || message.status != Status::Success;
+            let record = self.streams.at_mut(stream);
+            record.first = next;
+            if record.unsent == first {
+                record.unsent = next;
+            }
+            if next == NONE {
+                record.last = NONE;
+            }
+            if started {
+                self.started -= 1;
+                self.unblock_streams();
+            }
+            if report {
+                self.push_completed(first);
+            } else {
+                self.requests.remove(first);
+            }
+        }
+    }
+
+    /// After an acknowledgment: the path may carry again, or change its source port.
+    fn after_ack(&mut self, now: Instant, config: &EndpointConfig, number: u8, marked: bool) {
+        let path: &SendPath = self.send_paths.at(u16::from(number));
+        match path.state {
+            PathState::Draining if path.is_drained() => self.redirect_drained(config, number),
+            PathState::Active => {
+                if marked && path.is_drained() {
+                    self.redirect_drained(config, number);
+                }
+                self.offer(number);
+            }
+            _ => {}
+        }
+        if self.state == State::Closing || self.state == State::PeerClosing {
+            self.maybe_finish(now);
+        }
+    }
+}
+
+fn ones(sack: &[u64; 4]) -> u32 {
+    if *sack == [0; 4] {
+        0
+    } else {
+        sack.iter().map(|word| word.count_ones()).sum()
+    }
+}
+
+fn highest_bit(sack: &[u64; 4]) -> u8 {
+    let mut highest = 0;
+    for (index, word) in sack.iter().enumerate() {
+        if *word != 0 {
+            highest = (index * 64) as u8 + (63 - word.leading_zeros() as u8);
+        }
+    }
+    highest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heavy_loss_needs_a_share_and_a_number() {
+        let epoch = |acknowledged, lost| Epoch {
+            acknowledged,
+            lost,
+            marked: 0,
+        };
+        assert!(!epoch(0, 3).lost_more_than(30, 4));
+        assert!(epoch(9, 4).lost_more_than(30, 4));
+        assert!(!epoch(10, 4).lost_more_than(30, 4));
+    }
+
+    #[test]
+    fn the_highest_bit_of_a_vector() {
+        assert_eq!(highest_bit(&[2, 0, 0, 0]), 1);
+        assert_eq!(highest_bit(&[0, 0, 1 << 5, 0]), 133);
+        assert_eq!(highest_bit(&[1, 0, 0, 1 << 63]), 255);
+    }
+}

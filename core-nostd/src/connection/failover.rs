@@ -1,0 +1,290 @@
+//! Paths that stop answering, that are worse than their siblings, or that may move for free.
+
+use super::{Connection, due};
+use crate::config::EndpointConfig;
+use crate::path::entropy::EntropyChooser;
+use crate::path::loss::Evidence;
+use crate::path::send::PathState;
+use crate::rate::controller::Controller;
+use crate::stats::DropReason;
+use crate::time::{Duration, Instant};
+use crate::wire::AckBlock;
+
+use super::Timer;
+
+/// Longest pause between two tries of a path that does not answer.
+const LONGEST_BACKOFF: Duration = Duration::from_millis(100);
+/// Packets in a comparison before a path is judged by it.
+const COMPARED_PACKETS: u32 = 32;
+/// Comparisons in a row that a path must lose badly before it moves.
+const COMPARISONS_LOST: u8 = 3;
+
+impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
+    Connection<PATHS, SLOTS, STREAMS, MESSAGES>
+{
+    /// Brings a path into use.
+    pub(super) fn activate_path(&mut self, number: u8) {
+        let path = self.send_paths.at_mut(u16::from(number));
+        path.state = PathState::Active;
+        path.backoff = 0;
+        let (plane, inflight, has_lost) = (path.plane, path.inflight.len(), !path.lost.is_empty());
+        self.outstanding += u32::from(inflight);
+        if has_lost {
+            self.lost_paths.insert(number);
+        }
+        self.set_usable(number, true);
+        self.controller.open(number);
+        self.planes_down &= !(1 << plane);
+        self.offer(number);
+    }
+
+    fn set_usable(&mut self, number: u8, usable: bool) {
+        if self.usable.contains(number) == usable {
+            return;
+        }
+        if usable {
+            self.usable.insert(number);
+            self.usable_count += 1;
+        } else {
+            self.usable.remove(number);
+            self.usable_count -= 1;
+            self.reserve.remove(number);
+        }
+    }
+
+    /// A path told something new.
+    pub(super) fn path_answered(&mut self, now: Instant, config: &EndpointConfig, number: u8) {
+        match self.send_paths.at(u16::from(number)).state {
+            PathState::Suspect | PathState::Reopening => {
+                let _ = (now, config);
+                self.activate_path(number);
+            }
+            _ => {}
+        }
+    }
+
+    /// The second probe of a path was not answered: its packets stop counting, or a dead path would starve the live ones.
+    pub(super) fn suspect(&mut self, number: u8) {
+        let path = self.send_paths.at_mut(u16::from(number));
+        if !Self::counts(path.state) {
+            return;
+        }
+        path.state = PathState::Suspect;
+        self.outstanding = self
+            .outstanding
+            .saturating_sub(u32::from(path.inflight.len()));
+        self.lost_paths.remove(number);
+        self.set_usable(number, false);
+    }
+
+    /// Whether a suspect path is to be given up: a sibling made progress since, that sibling is clear, and the connection as a whole is not losing heavily.
+    pub(super) fn may_fence(&self, number: u8) -> bool {
+        if self.is_losing_heavily() {
+            return false;
+        }
+        let since = self.send_paths.at(u16::from(number)).moved_at;
+        let clear_below = u64::from(self.min_rtt_ns()) * 2;
+        self.paths()
+            .filter(|sibling| *sibling != number)
+            .any(|sibling| {
+                let sibling = self.send_paths.at(u16::from(sibling));
+                sibling.state == PathState::Active
+                    && sibling.probes == 0
+                    && sibling.echoed_tsn != u32::MAX
+                    && sibling.moved_at > since
+                    && u64::from(sibling.latest_rtt_ns) < clear_below
+            })
+            && (self.last_epoch.marked == 0
+                || u32::from(self.last_epoch.marked) * 2 < u32::from(self.last_epoch.acknowledged))
+    }
+
+    /// Begins to end a path's generation.
+    pub(super) fn fence(&mut self, now: Instant, number: u8) {
+        let path = self.send_paths.at_mut(u16::from(number));
+        path.state = PathState::Fencing;
+        path.retry_at = now;
+        path.backoff = 0;
+        path.probes = 0;
+        let plane = path.plane;
+        self.controller.close(number);
+        self.statistics.fences += 1;
+        self.fence_due.insert(number);
+        self.set_due(due::FENCES);
+        self.plane_may_be_down(plane);
+    }
+
+    fn plane_may_be_down(&mut self, plane: u8) {
+        let alive = self.paths().any(|path| {
+            let path = self.send_paths.at(u16::from(path));
+            path.plane == plane
+                && matches!(
+                    path.state,
+                    PathState::Active | PathState::Draining | PathState::Suspect
+                )
+        });
+        if !alive {
+            self.planes_down |= 1 << plane;
+        }
+    }
+
+    /// The receiver has frozen a generation and says what of it arrived: the rest goes over other paths, and the path opens anew.
+    pub(crate) fn handle_fence_ack(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        block: &AckBlock,
+    ) -> Result<(), DropReason> {
+        self.check_block(block)?;
+        let path = self.send_paths.at_mut(u16::from(block.path));
+        if path.state != PathState::Fencing || path.generation != block.generation {
+            return Err(DropReason::WrongGeneration);
+        }
+        let evidence = Evidence {
+            cumulative: block.cumulative,
+            sack: &block.sack,
+            newest_tsn: block.newest_tsn,
+            tolerance: 0,
+        };
+        let mut inflight = core::mem::take(&mut path.inflight);
+        let mut lost = core::mem::take(&mut path.lost);
+        let (plane, failed) = (path.plane, path.entropy);
+        for list in [&mut lost, &mut inflight] {
+            while let Some(index) = self.slots.pop(list) {
+                if evidence.acknowledges(self.slots.at(index).psn) {
+                    self.slot_delivered(now, index);
+                } else {
+                    self.slots.push(&mut self.orphans, index);
+                }
+            }
+        }
+        self.answered_at = now;
+        self.entropies.avoid(plane, failed);
+        let entropy = self.fresh_entropy(config, plane);
+        let path = self.send_paths.at_mut(u16::from(block.path));
+        path.reopen(entropy);
+        self.schedule_reopening(now, block.path, Duration::ZERO);
+        self.fence_due.remove(block.path);
+        self.maybe_finish(now);
+        Ok(())
+    }
+
+    /// The next try of a path that reopens.
+    pub(super) fn schedule_reopening(&mut self, now: Instant, number: u8, after: Duration) {
+        self.send_paths.at_mut(u16::from(number)).retry_at = now + after;
+        self.timers.advance(Timer::Paths, now + after);
+    }
+
+    /// FENCEs and reopening probes whose time has come.
+    pub(super) fn paths_timeout(&mut self, now: Instant, config: &EndpointConfig) {
+        let mut next = Instant::FAR_FUTURE;
+        for number in self.paths() {
+            let record = *self.send_paths.at(u16::from(number));
+            if !matches!(record.state, PathState::Fencing | PathState::Reopening) {
+                continue;
+            }
+            if record.retry_at > now {
+                next = next.min(record.retry_at);
+                continue;
+            }
+            if record.state == PathState::Fencing {
+                self.fence_due.insert(number);
+                self.set_due(due::FENCES);
+            } else {
+                if record.probes != 0 {
+                    // That source port did not answer either. Nothing is outstanding, so the path may move freely.
+                    self.entropies.avoid(record.plane, record.entropy);
+                    let entropy = self.fresh_entropy(config, record.plane);
+                    self.send_paths
+                        .at_mut(u16::from(number))
+                        .change_entropy(entropy);
+                }
+                self.probe_due.insert(number);
+                self.set_due(due::PROBES);
+            }
+            let retry = now + self.back_off(number);
+            self.send_paths.at_mut(u16::from(number)).retry_at = retry;
+            next = next.min(retry);
+        }
+        self.timers.set(Timer::Paths, next);
+    }
+
+    /// The pause before a path is tried again; it doubles each time.
+    fn back_off(&mut self, number: u8) -> Duration {
+        let timeout = 2 * u64::from(self.min_rtt_ns());
+        let base = timeout.max(self.config.min_probe_timeout.as_nanos());
+        let path = self.send_paths.at_mut(u16::from(number));
+        let pause = base
+            .saturating_mul(1 << path.backoff.min(30))
+            .min(LONGEST_BACKOFF.as_nanos());
+        path.backoff = path.backoff.saturating_add(1);
+        Duration::from_nanos(pause)
+    }
+
+    /// A source port that no other path of the plane uses and that did not fail lately.
+    pub(super) fn fresh_entropy(&mut self, config: &EndpointConfig, plane: u8) -> u16 {
+        let (paths, agreed) = (&self.send_paths, self.agreed.paths);
+        let taken = |entropy| {
+            (0..u16::from(agreed)).any(|path| {
+                let path = paths.at(path);
+                path.state != PathState::Unused && path.plane == plane && path.entropy == entropy
+            })
+        };
+        EntropyChooser::choose(&mut self.entropies, plane, config.entropies, taken)
+    }
+
+    /// Moves a path that has nothing outstanding to another source port, in the same generation.
+    pub(super) fn redirect_drained(&mut self, config: &EndpointConfig, number: u8) {
+        let record = self.send_paths.at(u16::from(number));
+        let (plane, state, rtt) = (record.plane, record.state, record.rtt);
+        let entropy = self.fresh_entropy(config, plane);
+        let path = self.send_paths.at_mut(u16::from(number));
+        path.change_entropy(entropy);
+        if state == PathState::Draining {
+            path.state = PathState::Active;
+            self.set_usable(number, true);
+            self.offer(number);
+        } else {
+            // It moves often under marks; the estimate stays the best there is.
+            path.rtt = rtt;
+        }
+    }
+
+    /// Compares the paths; one that is persistently much worse than the others is drained and moved.
+    pub(super) fn compare_paths(&mut self, _now: Instant, _config: &EndpointConfig) {
+        let (mut good, mut bad, mut members) = (0u32, 0u32, 0u32);
+        for number in self.usable.iter() {
+            let path = self.send_paths.at(u16::from(number));
+            good += u32::from(path.epoch_good);
+            bad += u32::from(path.epoch_bad);
+            members += 1;
+        }
+        if members < 2 {
+            return;
+        }
+        for number in self.usable.iter() {
+            let path = self.send_paths.at_mut(u16::from(number));
+            let (own_good, own_bad) = (u32::from(path.epoch_good), u32::from(path.epoch_bad));
+            let own = own_good + own_bad;
+            if own < COMPARED_PACKETS {
+                continue;
+            }
+            path.epoch_good = 0;
+            path.epoch_bad = 0;
+            let (other_good, other_bad) =
+                (good.saturating_sub(own_good), bad.saturating_sub(own_bad));
+            let others = (other_good + other_bad).max(1);
+            // Bad more than 4 x as often as the others, plus 2 %.
+            let worse = u64::from(own_bad) * u64::from(others) * 50
+                > (u64::from(other_bad) * 200 + u64::from(others)) * u64::from(own);
+            path.worse = if worse { path.worse + 1 } else { 0 };
+            if path.worse >= COMPARISONS_LOST {
+                path.worse = 0;
+                path.state = PathState::Draining;
+                let (plane, entropy) = (path.plane, path.entropy);
+                self.entropies.avoid(plane, entropy);
+                self.set_usable(number, false);
+                return;
+            }
+        }
+    }
+}

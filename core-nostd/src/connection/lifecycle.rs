@@ -1,0 +1,324 @@
+//! Establishing and ending a connection.
+
+use super::{Connection, State, Timer, due};
+use crate::config::EndpointConfig;
+use crate::handshake::{Agreed, agree};
+use crate::path::receive::ReceivePath;
+use crate::path::send::{PathState, SendPath};
+use crate::rate::controller::Controller;
+use crate::time::{Duration, Instant};
+use crate::wire::{CRC_SIZE, Close, CloseMode as WireCloseMode, DATA_SIZE, Parameters, Trailer};
+use crate::work::{CloseMode, CloseReason, Status};
+
+/// Round trips, or at least so long, for which repeated CLOSEs are answered.
+const LINGER: Duration = Duration::from_millis(1);
+
+impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
+    Connection<PATHS, SLOTS, STREAMS, MESSAGES>
+{
+    /// Begins to ask for a connection.
+    pub(crate) fn start_connecting(&mut self, now: Instant) {
+        self.heard_at = now;
+        self.set_due(due::INIT);
+        self.timers.set(Timer::Setup, now + self.setup_pause());
+    }
+
+    /// Pause before the next INIT or CLOSE; doubles.
+    fn setup_pause(&self) -> Duration {
+        let base = (4 * u64::from(self.min_rtt_ns())).max(self.config.min_probe_timeout.as_nanos());
+        Duration::from_nanos((base << self.setup_attempts.min(16)).min(250_000_000))
+    }
+
+    /// INIT, CLOSE: again, until the time is up.
+    pub(super) fn setup_timeout(&mut self, now: Instant) {
+        match self.state {
+            State::Connecting | State::Closing => {
+                let reference = if self.is_setting_up() {
+                    self.heard_at
+                } else {
+                    self.answered_at.max(self.heard_at)
+                };
+                if now.since(reference) >= self.config.failure_timeout {
+                    let reason = if self.is_setting_up() {
+                        CloseReason::Unreachable
+                    } else {
+                        CloseReason::LocalClose
+                    };
+                    self.end(reason, Status::ConnectionLost);
+                    return;
+                }
+                self.setup_attempts = self.setup_attempts.saturating_add(1);
+                self.set_due(if self.is_setting_up() {
+                    due::INIT
+                } else {
+                    due::CLOSE
+                });
+                self.timers.set(Timer::Setup, now + self.setup_pause());
+            }
+            State::Lingering => self.state = State::Closed,
+            State::Established if self.incoming_connection => {
+                // The initiator was never heard after its INIT: half open.
+                if self.heard_at != Instant::ZERO {
+                    return;
+                }
+                if now.since(self.answered_at) >= self.config.failure_timeout {
+                    self.end(CloseReason::Unreachable, Status::ConnectionLost);
+                    return;
+                }
+                self.setup_attempts = self.setup_attempts.saturating_add(1);
+                self.set_due(due::ACCEPT);
+                self.timers.set(Timer::Setup, now + self.setup_pause());
+            }
+            _ => {}
+        }
+    }
+
+    /// A RETRY: the same INIT, with the cookie, at once.
+    pub(crate) fn retry(&mut self, now: Instant, cookie: crate::wire::Cookie) {
+        self.cookie = Some(cookie);
+        self.set_due(due::INIT);
+        self.timers.set(Timer::Setup, now + self.setup_pause());
+    }
+
+    /// Both sides' parameters are known: messages may flow.
+    pub(crate) fn establish(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        peer_id: u32,
+        parameters: &Parameters,
+        hint_mbps: u32,
+    ) -> bool {
+        let offered = if self.incoming_connection {
+            PATHS as u8
+        } else {
+            self.config.paths
+        };
+        let Some(own) = Self::offer_parameters(config, offered, self.service) else {
+            return false;
+        };
+        self.agreed = agree(&own, parameters);
+        self.peer_id = peer_id;
+        self.peer = parameters.planes;
+        self.trailer = if self.agreed.omit_checksum {
+            Trailer::None
+        } else {
+            Trailer::Crc32c
+        };
+        let datagram = usize::from(self.agreed.payload_bytes) + DATA_SIZE + self.trailer.size();
+        debug_assert!(CRC_SIZE >= self.trailer.size());
+        self.wire_packet_bytes = datagram as u32 + u32::from(config.overhead_bytes);
+        self.state = State::Established;
+        self.setup_attempts = 0;
+        let Agreed { paths, planes, .. } = self.agreed;
+        for number in 0..paths {
+            let plane = number % planes.max(1);
+            let entropy = self.fresh_entropy(config, plane);
+            *self.send_paths.at_mut(u16::from(number)) = SendPath {
+                plane,
+                entropy,
+                state: PathState::Draining,
+                moved_at: now,
+                ..SendPath::UNUSED
+            };
+            *self.receive_paths.at_mut(u16::from(number)) = ReceivePath::new(0, entropy);
+        }
+        self.network_changed(config);
+        for number in 0..paths {
+            // The acceptor has seen the peer answer only at the address its INIT came from: what goes to the others is probed first.
+            if self.incoming_connection
+                && self.send_paths.at(u16::from(number)).plane != self.accept_plane
+            {
+                self.send_paths.at_mut(u16::from(number)).state = PathState::Reopening;
+                self.schedule_reopening(now, number, Duration::ZERO);
+            } else {
+                self.activate_path(number);
+            }
+        }
+        if hint_mbps != 0 && config.hints {
+            self.controller.hinted(now, hint_mbps);
+        }
+        self.pacer.set_rate(
+            self.controller.pacing_mbps().unwrap_or(0),
+            self.wire_packet_bytes,
+        );
+        self.report_connected = true;
+        self.timers.clear(Timer::Setup);
+        self.watch(now);
+        if !self.incoming_connection {
+            // So that the acceptor knows that its ACCEPT arrived, and both know a round-trip time.
+            self.probe_due.insert(0);
+            self.set_due(due::PROBES);
+            self.heard_at = now;
+        }
+        self.answered_at = now;
+        true
+    }
+
+    /// This side is the acceptor of an INIT that came in on a plane.
+    pub(crate) fn accept(
+        &mut self,
+        now: Instant,
+        config: &EndpointConfig,
+        peer_id: u32,
+        parameters: &Parameters,
+        plane: u8,
+    ) -> bool {
+        self.incoming_connection = true;
+        self.accept_plane = plane;
+        self.service = parameters.service;
+        if !self.establish(now, config, peer_id, parameters, 0) {
+            return false;
+        }
+        self.heard_at = Instant::ZERO;
+        self.set_due(due::ACCEPT);
+        self.timers.set(Timer::Setup, now + self.setup_pause());
+        true
+    }
+
+    /// The same INIT again: its ACCEPT was lost.
+    pub(crate) fn accept_again(&mut self) {
+        if self.state == State::Established {
+            self.set_due(due::ACCEPT);
+        }
+    }
+
+    /// A valid datagram of the peer came in: first of all it says that the peer is there.
+    #[inline]
+    pub(crate) fn heard_from_peer(&mut self, now: Instant) {
+        self.heard(now);
+    }
+
+    /// The application wants to end.
+    pub(crate) fn close(&mut self, now: Instant, mode: CloseMode) {
+        match (self.state, mode) {
+            (State::Lingering | State::Closed, _) => {}
+            (State::Connecting, _) => self.end(CloseReason::LocalClose, Status::Flushed),
+            (_, CloseMode::Abort(code)) => {
+                self.close_mode = WireCloseMode::Abort;
+                self.close_code = code;
+                self.end(CloseReason::LocalClose, Status::Flushed);
+                // Told once, and again when the peer goes on: it is not waited for.
+                self.state = State::Lingering;
+                self.set_due(due::CLOSE);
+                self.timers.set(Timer::Setup, now + self.linger());
+            }
+            (State::Established, CloseMode::Drain) => {
+                self.close_mode = WireCloseMode::Drain;
+                self.state = State::Closing;
+                self.timers.clear(Timer::Setup);
+                self.maybe_finish(now);
+            }
+            (_, CloseMode::Drain) => {}
+        }
+    }
+
+    fn linger(&self) -> Duration {
+        let round_trips = Duration::from_nanos(8 * u64::from(self.min_rtt_ns()));
+        if round_trips > LINGER {
+            round_trips
+        } else {
+            LINGER
+        }
+    }
+
+    /// While closing: when this side's work is done, the peer is told.
+    pub(super) fn maybe_finish(&mut self, now: Instant) {
+        if !self.is_closing() || self.has_work() {
+            return;
+        }
+        if self.state == State::Closing {
+            if !self.has_due(due::CLOSE) && !self.close_sent {
+                self.close_sent = true;
+                self.setup_attempts = 0;
+                self.answered_at = self.answered_at.max(now);
+                self.set_due(due::CLOSE);
+                self.timers.set(Timer::Setup, now + self.setup_pause());
+            }
+        } else {
+            self.finish_for_peer(now);
+        }
+    }
+
+    fn finish_for_peer(&mut self, now: Instant) {
+        self.set_due(due::CLOSE_ACK);
+        self.end(CloseReason::PeerClose, Status::Flushed);
+        self.state = State::Lingering;
+        self.timers.set(Timer::Setup, now + self.linger());
+    }
+
+    /// The peer wants to end.
+    pub(crate) fn handle_close(&mut self, now: Instant, close: &Close) {
+        match (self.state, close.mode) {
+            (State::Lingering, WireCloseMode::Drain) => self.set_due(due::CLOSE_ACK),
+            (State::Lingering | State::Closed | State::Connecting, _) => {}
+            (_, WireCloseMode::Abort) => {
+                self.end(CloseReason::PeerAbort(close.reason), Status::Flushed);
+                self.state = State::Closed;
+            }
+            (State::Closing, WireCloseMode::Drain) if self.close_sent => self.finish_for_peer(now),
+            (_, WireCloseMode::Drain) => {
+                self.state = State::PeerClosing;
+                self.maybe_finish(now);
+            }
+        }
+    }
+
+    /// The peer has finished, too.
+    pub(crate) fn handle_close_ack(&mut self) {
+        if self.state == State::Closing && self.close_sent {
+            self.end(CloseReason::LocalClose, Status::Flushed);
+        }
+    }
+
+    /// No path answers.
+    pub(super) fn fail(&mut self, _now: Instant, reason: CloseReason) {
+        self.end(reason, Status::ConnectionLost);
+    }
+
+    /// The peer refused the connection.
+    pub(crate) fn refused(&mut self, reason: crate::wire::RejectReason) {
+        if self.state == State::Connecting {
+            self.end(CloseReason::Refused(reason), Status::Flushed);
+        }
+    }
+
+    /// Ends every open operation with a status, and the connection with a reason.
+    fn end(&mut self, reason: CloseReason, status: Status) {
+        if self.closed.is_some() || matches!(self.state, State::Lingering | State::Closed) {
+            return;
+        }
+        self.state = State::Closed;
+        for stream in 0..STREAMS as u16 {
+            let record = self.streams.at_mut(stream);
+            record.flush = true;
+            record.report = None;
+            record.failed = Some(record.failed.unwrap_or(status));
+            self.flush_messages(stream, status);
+        }
+        self.report_streams = true;
+        self.report_connected = false;
+        self.closed = Some(reason);
+        self.planes_reported = self.planes_down;
+        for timer in [
+            Timer::Ack,
+            Timer::Pace,
+            Timer::Probe,
+            Timer::Retry,
+            Timer::Setup,
+            Timer::Idle,
+            Timer::Paths,
+        ] {
+            self.timers.clear(timer);
+        }
+        self.due &= due::CLOSE | due::CLOSE_ACK;
+    }
+
+    /// Whether nothing is left to be done or told: the record may be reused.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state == State::Closed
+            && self.closed.is_none()
+            && !self.has_events()
+            && self.due & (due::CLOSE | due::CLOSE_ACK) == 0
+    }
+}

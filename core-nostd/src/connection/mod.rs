@@ -1,0 +1,444 @@
+//! A connection: the parts put together. What happens when is in the siblings; what each part does is in its own module.
+//!
+//! * [`inbound`]: DATA in.
+//! * [`requests`]: the peer's messages in their turn: receives, READs, atomics, refusals.
+//! * [`acknowledgment`]: ACK in; losses, round-trip times, windows.
+//! * [`outbound`]: what is sent next; [`control`]: what is not data.
+//! * [`post`]: work requests in, completions out.
+//! * [`failover`]: paths in doubt, FENCE, other source ports.
+//! * [`timers`]: what happens when nothing does.
+//! * [`lifecycle`]: establishing and ending.
+
+mod acknowledgment;
+mod control;
+mod failover;
+mod inbound;
+mod lifecycle;
+mod outbound;
+mod post;
+mod requests;
+mod timers;
+
+use crate::config::{ConnectionConfig, EndpointConfig};
+use crate::handshake::Agreed;
+use crate::memory::Regions;
+use crate::message::incoming::InTable;
+use crate::message::outgoing::{self, OutMessage, OutTable};
+use crate::message::receives::Receives;
+use crate::message::stream::Stream;
+use crate::path::entropy::EntropyChooser;
+use crate::path::inflight::{List, Slots};
+use crate::path::receive::ReceivePath;
+use crate::path::rtt::MinimumRtt;
+use crate::path::send::{PathState, SendPath};
+use crate::rate::controller::{AnyController, Controller, Network};
+use crate::rate::pacer::Pacer;
+use crate::spray::Wheel;
+use crate::stats::{ConnectionStatistics, PathStatistics};
+use crate::storage::{Bits, Table};
+use crate::time::{Duration, Instant};
+use crate::wire::{CloseMode as WireCloseMode, Cookie, Planes, Trailer};
+use crate::work::{CloseReason, ConnectionHandle};
+
+pub(crate) use timers::Timer;
+use timers::Timers;
+
+/// The stream of responses, errors and withdrawn packets.
+pub(crate) const RESPONSE_STREAM: u16 = u16::MAX;
+/// Numbers of responses have this bit; those of requests do not.
+pub(crate) const RESPONSE_BIT: u16 = 1 << 14;
+
+/// What a connection uses of its endpoint.
+pub(crate) struct Shared<'a, const REGIONS: usize, const RECEIVES: usize> {
+    pub config: &'a EndpointConfig,
+    pub regions: &'a Regions<REGIONS>,
+    pub receives: &'a mut Receives<RECEIVES>,
+    /// The rate hint for the peer, Mbit/s.
+    pub hint_mbps: u32,
+}
+
+/// Where a connection is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// INIT is sent until it is answered.
+    Connecting,
+    /// Messages may flow.
+    Established,
+    /// This side wants to end: its own work is finished, then CLOSE is sent until it is answered.
+    Closing,
+    /// The peer wants to end: this side's work is finished, then CLOSE_ACK is sent.
+    PeerClosing,
+    /// Over; repeated CLOSEs are answered for a while.
+    Lingering,
+    /// Over.
+    Closed,
+}
+
+/// Things other than data that are due to be sent.
+pub(crate) mod due {
+    pub const INIT: u16 = 1;
+    pub const ACCEPT: u16 = 2;
+    pub const CLOSE: u16 = 4;
+    pub const CLOSE_ACK: u16 = 8;
+    pub const ANNOUNCE: u16 = 16;
+    pub const HINT: u16 = 32;
+    pub const PROBES: u16 = 64;
+    pub const FENCES: u16 = 128;
+    pub const FENCE_ACKS: u16 = 256;
+}
+
+/// A round trip's worth of observations over all paths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Epoch {
+    pub acknowledged: u16,
+    pub lost: u16,
+    pub marked: u16,
+}
+
+impl Epoch {
+    /// More than `percent` of at least so many packets were lost, and at least `least` of them.
+    pub fn lost_more_than(self, percent: u32, least: u16) -> bool {
+        let all = u32::from(self.acknowledged) + u32::from(self.lost);
+        self.lost >= least && u32::from(self.lost) * 100 > all * percent
+    }
+}
+
+/// One connection with room for `PATHS` paths, `SLOTS` outstanding packets, `STREAMS` streams and `MESSAGES` open messages
+/// (requests, responses and incoming ones, each).
+#[derive(Debug)]
+pub struct Connection<
+    const PATHS: usize,
+    const SLOTS: usize,
+    const STREAMS: usize,
+    const MESSAGES: usize,
+> {
+    // Identity.
+    pub(crate) local_id: u32,
+    pub(crate) peer_id: u32,
+    pub(crate) state: State,
+    pub(crate) incoming_connection: bool,
+    pub(crate) service: u32,
+    pub(crate) config: ConnectionConfig,
+    pub(crate) peer: Planes,
+    pub(crate) agreed: Agreed,
+    pub(crate) trailer: Trailer,
+    pub(crate) cookie: Option<Cookie>,
+
+    // Sending.
+    send_paths: Table<SendPath, PATHS>,
+    slots: Slots<SLOTS>,
+    wheel: Wheel<PATHS>,
+    controller: AnyController<PATHS>,
+    pacer: Pacer,
+    entropies: EntropyChooser,
+    orphans: List,
+    /// Paths with lost slots that may be sent again.
+    lost_paths: Bits,
+    /// Paths in state Active.
+    usable: Bits,
+    usable_count: u16,
+    /// Paths kept out because there are more than packets in the window.
+    reserve: Bits,
+    /// Paths below this number may carry; follows the window.
+    path_limit: u16,
+    path_limit_key: (u16, u16),
+    run_path: u8,
+    run_left: u8,
+    run_carried: u8,
+    /// Packets that count in the window.
+    outstanding: u32,
+    /// The window, and not the application or the pacer, held the sender back last time.
+    limited: bool,
+    min_rtt: MinimumRtt,
+    wire_packet_bytes: u32,
+    epoch: Epoch,
+    last_epoch: Epoch,
+    epoch_ends: Instant,
+    epochs: u8,
+    collapsed_this_epoch: bool,
+    last_loss: Instant,
+    loss_seen: bool,
+    /// A mark was ever seen: delay need not stand in for marks.
+    marks_seen: bool,
+
+    // Messages.
+    requests: OutTable<MESSAGES>,
+    responses: OutTable<MESSAGES>,
+    incoming: InTable<MESSAGES>,
+    streams: Table<Stream, STREAMS>,
+    active_first: u16,
+    active_last: u16,
+    active_count: u16,
+    response_first: u16,
+    response_last: u16,
+    completed_first: u16,
+    completed_last: u16,
+    queued_bytes: u64,
+    started: u16,
+    reads: u16,
+    streams_blocked: bool,
+    streams_stalled: bool,
+    waiting_messages: u16,
+    token: u32,
+
+    // Receiving.
+    receive_paths: Table<ReceivePath, PATHS>,
+    ack_now: Bits,
+    ack_later: Bits,
+    ack_next: u8,
+
+    // Timers and control.
+    timers: Timers,
+    due: u16,
+    probe_due: Bits,
+    fence_due: Bits,
+    fence_ack_due: Bits,
+    probe_allowed_at: Instant,
+    probe_backoff: u8,
+    announce_number: u32,
+    hint_number: u32,
+    setup_attempts: u8,
+    close_sent: bool,
+    accept_plane: u8,
+    control_path: u8,
+    close_mode: WireCloseMode,
+    close_code: u16,
+    heard_at: Instant,
+    answered_at: Instant,
+    planes_down: u8,
+    planes_reported: u8,
+    pub(crate) report_connected: bool,
+    pub(crate) closed: Option<CloseReason>,
+    report_streams: bool,
+    statistics: ConnectionStatistics,
+}
+
+impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
+    Connection<PATHS, SLOTS, STREAMS, MESSAGES>
+{
+    /// A connection that is not agreed on yet.
+    pub(crate) fn new(
+        now: Instant,
+        local_id: u32,
+        seed: u32,
+        config: ConnectionConfig,
+        endpoint: &EndpointConfig,
+        peer: Planes,
+    ) -> Self {
+        const {
+            assert!(PATHS >= 1 && PATHS <= 255, "1 to 255 paths");
+            assert!(SLOTS >= 1 && SLOTS < 0xffff, "1 to 65534 slots");
+            assert!(STREAMS >= 1 && STREAMS < 0xffff, "1 to 65534 streams");
+            assert!(MESSAGES >= 1 && MESSAGES < 1 << 14, "1 to 16383 messages");
+        }
+        let network = Network {
+            min_rtt_ns: config.initial_rtt.as_nanos_u32(),
+            link_mbps: endpoint.plane_mbps,
+            packet_bytes: 4214,
+        };
+        Self {
+            local_id,
+            peer_id: 0,
+            state: State::Connecting,
+            incoming_connection: false,
+            service: config.service,
+            config,
+            peer,
+            agreed: Agreed {
+                paths: 1,
+                planes: 1,
+                window: 1,
+                streams: 1,
+                open_messages: 1,
+                open_responses: 1,
+                payload_bytes: 256,
+                omit_checksum: false,
+            },
+            trailer: Trailer::Crc32c,
+            cookie: None,
+            send_paths: Table::filled(SendPath::UNUSED),
+            slots: Slots::new(),
+            wheel: Wheel::new(),
+            controller: AnyController::new(config.controller, network),
+            pacer: Pacer::new(),
+            entropies: EntropyChooser::new(seed),
+            orphans: List::EMPTY,
+            lost_paths: Bits::EMPTY,
+            usable: Bits::EMPTY,
+            usable_count: 0,
+            reserve: Bits::EMPTY,
+            path_limit: 256,
+            path_limit_key: (u16::MAX, 0),
+            run_path: 0,
+            run_left: 0,
+            run_carried: 0,
+            outstanding: 0,
+            limited: false,
+            min_rtt: MinimumRtt::new(),
+            wire_packet_bytes: 4214,
+            epoch: Epoch::default(),
+            last_epoch: Epoch::default(),
+            epoch_ends: now,
+            epochs: 0,
+            collapsed_this_epoch: false,
+            last_loss: Instant::ZERO,
+            loss_seen: false,
+            marks_seen: false,
+            requests: OutTable::new(),
+            responses: OutTable::new(),
+            incoming: InTable::new(),
+            streams: Table::filled(Stream::IDLE),
+            active_first: outgoing::NONE,
+            active_last: outgoing::NONE,
+            active_count: 0,
+            response_first: outgoing::NONE,
+            response_last: outgoing::NONE,
+            completed_first: outgoing::NONE,
+            completed_last: outgoing::NONE,
+            queued_bytes: 0,
+            started: 0,
+            reads: 0,
+            streams_blocked: false,
+            streams_stalled: false,
+            waiting_messages: 0,
+            token: seed,
+            receive_paths: Table::filled(ReceivePath::new(0, 0)),
+            ack_now: Bits::EMPTY,
+            ack_later: Bits::EMPTY,
+            ack_next: 0,
+            timers: Timers::new(),
+            due: 0,
+            probe_due: Bits::EMPTY,
+            fence_due: Bits::EMPTY,
+            fence_ack_due: Bits::EMPTY,
+            probe_allowed_at: now,
+            probe_backoff: 0,
+            announce_number: 0,
+            hint_number: 0,
+            setup_attempts: 0,
+            close_sent: false,
+            accept_plane: 0,
+            control_path: 0,
+            close_mode: WireCloseMode::Drain,
+            close_code: 0,
+            heard_at: now,
+            answered_at: now,
+            planes_down: 0,
+            planes_reported: 0,
+            report_connected: false,
+            closed: None,
+            report_streams: false,
+            statistics: ConnectionStatistics::default(),
+        }
+    }
+
+    pub(crate) const fn handle(&self) -> ConnectionHandle {
+        ConnectionHandle(self.local_id)
+    }
+
+    /// Whether messages may be sent.
+    #[inline]
+    pub(crate) const fn is_open(&self) -> bool {
+        matches!(
+            self.state,
+            State::Established | State::Closing | State::PeerClosing
+        )
+    }
+
+    /// A message by the number that slots carry.
+    #[inline]
+    fn message(&self, number: u16) -> &OutMessage {
+        if number & RESPONSE_BIT == 0 {
+            self.requests.at(number)
+        } else {
+            self.responses.at(number & !RESPONSE_BIT)
+        }
+    }
+
+    /// A message by the number that slots carry, to be changed.
+    #[inline]
+    fn message_mut(&mut self, number: u16) -> &mut OutMessage {
+        if number & RESPONSE_BIT == 0 {
+            self.requests.at_mut(number)
+        } else {
+            self.responses.at_mut(number & !RESPONSE_BIT)
+        }
+    }
+
+    /// The least round-trip time, or what to assume before one was measured.
+    #[inline]
+    fn min_rtt_ns(&self) -> u32 {
+        self.min_rtt.ns_or(self.config.initial_rtt.as_nanos_u32())
+    }
+
+    fn min_rtt_duration(&self) -> Duration {
+        Duration::from_nanos(u64::from(self.min_rtt_ns()))
+    }
+
+    /// The measured least round-trip time, nanoseconds.
+    pub(crate) fn measured_rtt(&self) -> Option<u32> {
+        match self.min_rtt.ns_or(0) {
+            0 => None,
+            ns => Some(ns),
+        }
+    }
+
+    /// The path numbers in use.
+    fn paths(&self) -> core::ops::Range<u8> {
+        0..self.agreed.paths
+    }
+
+    /// Counters as of now.
+    pub(crate) fn statistics(&self) -> ConnectionStatistics {
+        let mut all = self.statistics;
+        for path in self.paths() {
+            let send = self.send_paths.at(u16::from(path));
+            all.retransmissions += u64::from(send.retransmitted);
+            all.packets_sent += u64::from(send.packets) + u64::from(send.retransmitted);
+            all.bytes_sent += send.bytes;
+            all.losses += u64::from(send.losses);
+            all.ce_marks += u64::from(send.marks);
+            all.spurious_retransmissions +=
+                u64::from(send.old_duplicates) + u64::from(send.duplicates);
+        }
+        all.hint_mbps = self.controller.pacing_mbps().unwrap_or(0);
+        all.window = self.controller.window();
+        all.outstanding = self.outstanding;
+        all.min_rtt_ns = self.min_rtt.ns_or(0);
+        all.open_messages = u32::from(self.requests.used());
+        all.queued_bytes = self.queued_bytes;
+        all
+    }
+
+    /// Counters of a path.
+    pub(crate) fn path_statistics(&self, path: u8) -> Option<PathStatistics> {
+        if path >= self.agreed.paths {
+            return None;
+        }
+        let send = self.send_paths.get(u16::from(path))?;
+        let receive = self.receive_paths.get(u16::from(path))?;
+        Some(PathStatistics {
+            state: send.state,
+            plane: send.plane,
+            entropy: send.entropy,
+            generation: send.generation,
+            packets_sent: send.packets,
+            retransmissions: send.retransmitted,
+            losses: send.losses,
+            spurious_retransmissions: send.old_duplicates.wrapping_add(send.duplicates),
+            ce_marks: send.marks,
+            bytes_sent: send.bytes,
+            inflight: send.inflight.len(),
+            weight: self.controller.weight(path),
+            srtt_ns: send.rtt.smoothed_or(0),
+            packets_received: receive.received(),
+            duplicates_received: receive.duplicates(),
+            ce_received: receive.ce_count(),
+        })
+    }
+
+    /// Whether a path's packets count in the window.
+    const fn counts(state: PathState) -> bool {
+        matches!(state, PathState::Active | PathState::Draining)
+    }
+}

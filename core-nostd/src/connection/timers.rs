@@ -1,0 +1,295 @@
+//! What happens when nothing does: probes for tails, retries, keep-alive, giving up.
+
+use super::{Connection, State, due};
+use crate::config::EndpointConfig;
+use crate::path::send::PathState;
+use crate::time::{Duration, Instant};
+use crate::work::CloseReason;
+
+/// What a timer is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Timer {
+    /// A delayed acknowledgment.
+    Ack,
+    /// The pacer.
+    Pace,
+    /// A path has been silent for too long. May fire early.
+    Probe,
+    /// A refused message begins again.
+    Retry,
+    /// INIT, CLOSE: sent until answered; the end of lingering.
+    Setup,
+    /// Keep-alive and giving up. May fire early.
+    Idle,
+    /// FENCEs and reopening paths.
+    Paths,
+}
+
+const TIMERS: usize = 7;
+
+/// When each fires.
+#[derive(Debug)]
+pub(super) struct Timers([Instant; TIMERS]);
+
+impl Timers {
+    pub const fn new() -> Self {
+        Self([Instant::FAR_FUTURE; TIMERS])
+    }
+
+    #[inline(always)]
+    pub fn set(&mut self, timer: Timer, at: Instant) {
+        self.0[timer as usize] = at;
+    }
+
+    /// Sets it unless it fires earlier already.
+    #[inline(always)]
+    pub fn advance(&mut self, timer: Timer, at: Instant) {
+        let place = &mut self.0[timer as usize];
+        if at < *place {
+            *place = at;
+        }
+    }
+
+    #[inline(always)]
+    pub fn clear(&mut self, timer: Timer) {
+        self.0[timer as usize] = Instant::FAR_FUTURE;
+    }
+
+    #[inline]
+    pub fn next(&self) -> Instant {
+        self.0.iter().fold(
+            Instant::FAR_FUTURE,
+            |least, at| if *at < least { *at } else { least },
+        )
+    }
+
+    /// Whether it has fired; if so it is cleared.
+    fn take(&mut self, timer: Timer, now: Instant) -> bool {
+        let fired = self.0[timer as usize] <= now;
+        if fired {
+            self.clear(timer);
+        }
+        fired
+    }
+}
+
+/// How long after a loss the end of a burst is probed early, in round trips.
+const LOSS_MEMORY: u64 = 1024;
+/// Longest pause between two probes of a path.
+const LONGEST_PROBE: u64 = 100_000_000;
+
+impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
+    Connection<PATHS, SLOTS, STREAMS, MESSAGES>
+{
+    /// When [`Self::handle_timeout`] or the sending of data has something to do.
+    #[inline]
+    pub(crate) fn next_timeout(&self) -> Instant {
+        self.timers.next()
+    }
+
+    /// Timers that have fired.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, config: &EndpointConfig) {
+        self.timers.take(Timer::Pace, now);
+        if self.timers.take(Timer::Ack, now) {
+            self.ack_now.union(self.ack_later);
+            self.ack_later = crate::storage::Bits::EMPTY;
+        }
+        if self.timers.take(Timer::Probe, now) {
+            self.probe_timeout(now);
+        }
+        if self.timers.take(Timer::Paths, now) {
+            self.paths_timeout(now, config);
+        }
+        if self.timers.take(Timer::Retry, now) {
+            self.retry_waiting(now);
+        }
+        if self.timers.take(Timer::Setup, now) {
+            self.setup_timeout(now);
+        }
+        if self.timers.take(Timer::Idle, now) {
+            self.idle_timeout(now);
+        }
+    }
+
+    /// When a path with something in flight is to be probed.
+    pub(super) fn probe_time(&self, number: u8) -> Instant {
+        let path = self.send_paths.at(u16::from(number));
+        let initial = self.config.initial_rtt.as_nanos_u32();
+        let least = self.config.min_probe_timeout.as_nanos();
+        let srtt = u64::from(path.rtt.smoothed_or(initial));
+        let timeout = if path.probes == 0
+            && self.burst_is_over()
+            && self.lost_lately(path.moved_at)
+            && path.rtt.is_known()
+        {
+            (srtt / 10).max(least)
+        } else {
+            let free = if self.last_epoch.marked == 0 { 2 } else { 1 };
+            let doublings = u32::from(path.probes.saturating_sub(free)).min(20);
+            (path.rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
+        };
+        path.moved_at + Duration::from_nanos(timeout)
+    }
+
+    pub(super) fn burst_is_over(&self) -> bool {
+        self.active_count == 0 && self.response_first == crate::message::outgoing::NONE
+    }
+
+    fn lost_lately(&self, now: Instant) -> bool {
+        self.loss_seen
+            && now.since(self.last_loss).as_nanos() < LOSS_MEMORY * u64::from(self.min_rtt_ns())
+    }
+
+    /// Probes the silent path that waits longest, if the limit of probes allows; sets the timer to the next.
+    fn probe_timeout(&mut self, now: Instant) {
+        let mut next = Instant::FAR_FUTURE;
+        let mut waiting: Option<(Instant, u8)> = None;
+        for number in self.paths() {
+            let path = self.send_paths.at(u16::from(number));
+            if path.inflight.is_empty()
+                || !matches!(
+                    path.state,
+                    PathState::Active | PathState::Draining | PathState::Suspect
+                )
+            {
+                continue;
+            }
+            let at = self.probe_time(number);
+            if at > now {
+                next = next.min(at);
+                continue;
+            }
+            // Its second probe was not answered in time.
+            if path.probes >= 2 {
+                self.suspect(number);
+                // Where packets are being lost anyway, two lost probes are no rarity.
+                let enough = if self.lost_lately(now) { 4 } else { 2 };
+                if self.send_paths.at(u16::from(number)).probes >= enough && self.may_fence(number)
+                {
+                    self.fence(now, number);
+                    continue;
+                }
+            }
+            if waiting.is_none_or(|(other, _)| at < other) {
+                waiting = Some((at, number));
+            }
+        }
+        if let Some((_, number)) = waiting {
+            if now >= self.probe_allowed_at {
+                self.probe_due.insert(number);
+                self.set_due(due::PROBES);
+                // One in srtt/16; rarer and rarer while nothing at all is acknowledged.
+                let silence = now.since(self.answered_at).as_nanos();
+                let pause = (u64::from(self.min_rtt_ns()) / 16).max(silence / 64);
+                self.probe_allowed_at = now + Duration::from_nanos(pause);
+            }
+            // Others may wait.
+            next = next.min(self.probe_allowed_at.max(now + Duration::from_nanos(1)));
+        }
+        self.timers.set(Timer::Probe, next);
+    }
+
+    /// The first packet after a pause is outstanding: from now on the peer owes an answer.
+    pub(super) fn something_outstanding(&mut self, now: Instant) {
+        self.answered_at = self.answered_at.max(now);
+        self.timers
+            .advance(Timer::Idle, now + self.config.failure_timeout);
+    }
+
+    /// Whether the peer owes an answer.
+    fn is_owed(&self) -> bool {
+        self.slots.used() != 0 || self.keep_alive_pending()
+    }
+
+    /// A probe was sent though nothing was outstanding, and is not answered.
+    fn keep_alive_pending(&self) -> bool {
+        self.answered_at > self.heard_at
+    }
+
+    fn idle_timeout(&mut self, now: Instant) {
+        if !self.is_open() {
+            return;
+        }
+        let next = if self.is_owed() {
+            let deadline = self.answered_at + self.config.failure_timeout;
+            if now >= deadline {
+                self.fail(now, CloseReason::Unreachable);
+                return;
+            }
+            deadline
+        } else if self.config.keep_alive == Duration::ZERO {
+            return;
+        } else {
+            let deadline = self.heard_at + self.config.keep_alive;
+            if now >= deadline {
+                self.keep_alive(now);
+                now + self.config.failure_timeout
+            } else {
+                deadline
+            }
+        };
+        self.timers.set(Timer::Idle, next);
+    }
+
+    /// Asks the peer whether it is there: a probe over every sound path's turn, the first now.
+    fn keep_alive(&mut self, now: Instant) {
+        self.answered_at = now.max(self.heard_at + Duration::from_nanos(1));
+        for number in self.paths() {
+            if self.is_sound(number) {
+                self.probe_due.insert(number);
+            }
+        }
+        self.set_due(due::PROBES);
+    }
+
+    /// A valid datagram of the peer came in.
+    #[inline]
+    pub(super) fn heard(&mut self, now: Instant) {
+        self.heard_at = now;
+        if self.slots.used() == 0 {
+            self.answered_at = now;
+        }
+        self.setup_attempts = 0;
+    }
+
+    /// Starts to watch over an established connection.
+    pub(super) fn watch(&mut self, now: Instant) {
+        let keep_alive = self.config.keep_alive;
+        let first = if keep_alive == Duration::ZERO {
+            self.config.failure_timeout
+        } else {
+            keep_alive
+        };
+        self.timers.set(Timer::Idle, now + first);
+    }
+
+    /// The ACCEPT came again: the peer has not heard of this side since.
+    pub(crate) fn probe_again(&mut self) {
+        self.probe_due.insert(0);
+        self.set_due(due::PROBES);
+    }
+
+    /// Whether a state has a time-out of its own.
+    pub(super) const fn is_setting_up(&self) -> bool {
+        matches!(self.state, State::Connecting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_fire_once() {
+        let at = Instant::from_nanos;
+        let mut timers = Timers::new();
+        assert_eq!(timers.next(), Instant::FAR_FUTURE);
+        timers.set(Timer::Probe, at(50));
+        timers.advance(Timer::Probe, at(70));
+        timers.advance(Timer::Ack, at(20));
+        assert_eq!(timers.next(), at(20));
+        assert!(timers.take(Timer::Ack, at(20)) && !timers.take(Timer::Ack, at(20)));
+        assert!(!timers.take(Timer::Probe, at(49)) && timers.take(Timer::Probe, at(50)));
+        assert_eq!(timers.next(), Instant::FAR_FUTURE);
+    }
+}

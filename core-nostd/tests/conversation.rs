@@ -1,0 +1,744 @@
+//! Whole conversations of two endpoints in memory.
+
+mod support;
+
+use metaroce_core::work::PostError;
+use metaroce_core::*;
+use support::*;
+
+fn plain(_: usize, _: &mut EndpointConfig, _: &mut ConnectionConfig) {}
+
+/// A filter that drops with a probability, repeatably.
+fn lossy(percent: u64, seed: u64) -> Box<dyn FnMut(&mut Seen<'_>) -> Fate> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    Box::new(move |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        if state % 100 < percent {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    })
+}
+
+#[test]
+fn every_operation_does_what_it_says() {
+    let mut pair = Pair::connected(plain);
+    let local = pair.local(0, 0, 10_000);
+    pair.post(
+        0,
+        0,
+        1,
+        Operation::Write {
+            local: Source::Region(local),
+            remote: pair.remote(0, 500),
+            immediate: None,
+        },
+    );
+    pair.post_receive(1, 1, 70, 100_000, 9_000);
+    pair.post_receive(1, 1, 71, 0, 0);
+    let local = pair.local(0, 3, 9_000);
+    pair.post(
+        0,
+        1,
+        2,
+        Operation::Send {
+            local: Source::Region(local),
+            immediate: Some(0xabcd),
+        },
+    );
+    pair.post(
+        0,
+        1,
+        3,
+        Operation::Write {
+            local: Source::Inline(b"hello"),
+            remote: pair.remote(0, 200_000),
+            immediate: Some(7),
+        },
+    );
+    pair.run_until_completions(0, 3);
+    let read = pair.local(0, 300_000, 10_000);
+    pair.post(
+        0,
+        0,
+        4,
+        Operation::Read {
+            local: read,
+            remote: pair.remote(0, 500),
+        },
+    );
+    pair.sides[1].memory.0[0][4096..4104].copy_from_slice(&41u64.to_ne_bytes());
+    let word = pair.local(0, 400_000, 8);
+    pair.post(
+        0,
+        2,
+        5,
+        Operation::FetchAdd {
+            local: word,
+            remote: pair.remote(0, 4096),
+            add: 1,
+        },
+    );
+    let word = pair.local(0, 400_008, 8);
+    pair.post(
+        0,
+        2,
+        6,
+        Operation::CompareSwap {
+            local: word,
+            remote: pair.remote(0, 4096),
+            compare: 42,
+            swap: 99,
+        },
+    );
+    pair.run_until_completions(0, 6);
+    for completion in pair.completions(0) {
+        assert_eq!(completion.status, Status::Success, "{completion:?}");
+    }
+    let received = pair.completions(1);
+    assert_eq!(received.len(), 2);
+    assert_eq!(
+        (
+            received[0].id,
+            received[0].length,
+            received[0].immediate,
+            received[0].kind
+        ),
+        (70, 9_000, Some(0xabcd), CompletionKind::Receive)
+    );
+    assert_eq!(
+        (
+            received[1].id,
+            received[1].length,
+            received[1].immediate,
+            received[1].kind
+        ),
+        (71, 5, Some(7), CompletionKind::ReceiveWriteImmediate)
+    );
+    let (mine, theirs) = (&pair.sides[0].memory.0[0], &pair.sides[1].memory.0[0]);
+    assert_eq!(theirs[500..4_096], mine[..3_596]);
+    assert_eq!(theirs[100_000..109_000], mine[3..9_003]);
+    assert_eq!(&theirs[200_000..200_005], b"hello");
+    assert_eq!(mine[300_000..303_596], mine[..3_596]);
+    assert_eq!(mine[400_000..400_008], 41u64.to_ne_bytes());
+    assert_eq!(mine[400_008..400_016], 42u64.to_ne_bytes());
+    assert_eq!(theirs[4096..4104], 99u64.to_ne_bytes());
+}
+
+#[test]
+fn a_megabyte_crosses_a_wire_that_loses_a_tenth_both_ways() {
+    for seed in 1..20 {
+        let mut pair = Pair::connected(plain);
+        pair.filter = lossy(10, seed);
+        let local = pair.local(0, 0, 1_000_000);
+        pair.post(
+            0,
+            0,
+            1,
+            Operation::Write {
+                local: Source::Region(local),
+                remote: pair.remote(0, 0),
+                immediate: None,
+            },
+        );
+        pair.run_until_completions(0, 1);
+        assert_eq!(pair.completions(0)[0].status, Status::Success);
+        assert!(pair.sides[1].memory.0[0][..1_000_000] == pair.sides[0].memory.0[0][..1_000_000]);
+        let (sent, received) = (pair.statistics(0), pair.statistics(1));
+        assert_eq!(received.duplicates_received, 0, "seed {seed}");
+        assert_eq!(sent.spurious_retransmissions, 0);
+        assert_eq!(sent.fences, 0, "seed {seed}");
+        assert!(sent.retransmissions > 50);
+    }
+}
+
+#[test]
+fn a_send_without_a_buffer_is_tried_again_and_nothing_else_waits() {
+    let mut pair = Pair::connected(plain);
+    let local = pair.local(0, 0, 5_000);
+    pair.post(
+        0,
+        0,
+        1,
+        Operation::Send {
+            local: Source::Region(local),
+            immediate: None,
+        },
+    );
+    pair.post(
+        0,
+        1,
+        2,
+        Operation::Write {
+            local: Source::Region(local),
+            remote: pair.remote(0, 0),
+            immediate: None,
+        },
+    );
+    pair.run_until_completions(0, 1);
+    assert_eq!(pair.completions(0)[0].id, 2);
+    pair.run_for(50_000);
+    assert!(pair.statistics(1).rnr_sent >= 1);
+    pair.post_receive(1, 0, 70, 50_000, 5_000);
+    pair.run_until_completions(0, 2);
+    assert_eq!(
+        (pair.completions(0)[1].id, pair.completions(0)[1].status),
+        (1, Status::Success)
+    );
+    assert_eq!(pair.completions(1)[0].length, 5_000);
+    assert!(pair.sides[1].memory.0[0][50_000..55_000] == pair.sides[0].memory.0[0][..5_000]);
+}
+
+#[test]
+fn a_send_that_never_finds_a_buffer_fails_its_stream_alone() {
+    let mut pair = Pair::connected(plain);
+    let local = pair.local(0, 0, 100);
+    pair.post(
+        0,
+        0,
+        1,
+        Operation::Send {
+            local: Source::Region(local),
+            immediate: None,
+        },
+    );
+    pair.post(
+        0,
+        0,
+        2,
+        Operation::Send {
+            local: Source::Region(local),
+            immediate: None,
+        },
+    );
+    pair.run_until_completions(0, 2);
+    let statuses: Vec<_> = pair
+        .completions(0)
+        .iter()
+        .map(|c| (c.id, c.status))
+        .collect();
+    assert_eq!(
+        statuses,
+        [(1, Status::ReceiverNotReady), (2, Status::Flushed)]
+    );
+    assert_eq!(
+        pair.try_post(
+            0,
+            0,
+            3,
+            Operation::Send {
+                local: Source::Region(local),
+                immediate: None
+            },
+            WorkFlags::default()
+        ),
+        Err(PostError::StreamFailed)
+    );
+    pair.post(
+        0,
+        1,
+        4,
+        Operation::Write {
+            local: Source::Region(local),
+            remote: pair.remote(0, 0),
+            immediate: None,
+        },
+    );
+    pair.run_until_completions(0, 3);
+    assert_eq!(pair.completions(0)[2].status, Status::Success);
+    pair.run_for(1_000_000);
+    assert!(
+        pair.sides[1]
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::StreamFailed { stream: 0, .. })),
+        "the other side is told, too"
+    );
+}
+
+#[test]
+fn a_bad_key_is_reported_to_both_sides_and_touches_nothing() {
+    let mut pair = Pair::connected(plain);
+    let local = pair.local(0, 0, 3_000);
+    let before = pair.sides[1].memory.0[0].clone();
+    let remote = RemoteAddress {
+        address: BASE,
+        key: 12,
+    };
+    pair.post(
+        0,
+        0,
+        1,
+        Operation::Write {
+            local: Source::Region(local),
+            remote,
+            immediate: None,
+        },
+    );
+    let outside = RemoteAddress {
+        address: BASE + REGION as u64 - 2_999,
+        key: pair.sides[1].region.key,
+    };
+    pair.post(
+        0,
+        1,
+        2,
+        Operation::Write {
+            local: Source::Region(local),
+            remote: outside,
+            immediate: None,
+        },
+    );
+    pair.post(0, 2, 3, Operation::Read { local, remote });
+    pair.run_until_completions(0, 3);
+    let mut statuses: Vec<_> = pair
+        .completions(0)
+        .iter()
+        .map(|c| (c.id, c.status))
+        .collect();
+    statuses.sort_by_key(|(id, _)| *id);
+    assert_eq!(
+        statuses,
+        [
+            (1, Status::RemoteInvalidKey),
+            (2, Status::RemoteOutOfBounds),
+            (3, Status::RemoteInvalidKey)
+        ]
+    );
+    assert!(pair.sides[1].memory.0[0] == before);
+    let failed = |side: &Side| {
+        side.events
+            .iter()
+            .filter(|event| matches!(event, Event::StreamFailed { .. }))
+            .count()
+    };
+    assert_eq!((failed(&pair.sides[0]), failed(&pair.sides[1])), (3, 3));
+}
+
+#[test]
+fn draining_delivers_everything_and_both_sides_learn_of_the_end() {
+    for percent in [0, 20] {
+        let mut pair = Pair::connected(plain);
+        pair.filter = lossy(percent, 5);
+        let local = pair.local(0, 0, 300_000);
+        pair.post(
+            0,
+            0,
+            1,
+            Operation::Write {
+                local: Source::Region(local),
+                remote: pair.remote(0, 0),
+                immediate: None,
+            },
+        );
+        let (now, handle) = (pair.at(), pair.sides[0].connection.unwrap());
+        pair.sides[0]
+            .host
+            .close(now, handle, CloseMode::Drain)
+            .unwrap();
+        pair.run_until(|pair| {
+            pair.sides.iter().all(|side| {
+                side.events
+                    .iter()
+                    .any(|event| matches!(event, Event::Closed { .. }))
+            })
+        });
+        assert_eq!(pair.completions(0)[0].status, Status::Success);
+        assert!(pair.sides[1].memory.0[0][..300_000] == pair.sides[0].memory.0[0][..300_000]);
+        pair.run_for(1_000_000_000);
+        for side in &mut pair.sides {
+            assert_eq!(side.host.poll_timeout(), None, "the records are free");
+            assert!(
+                side.host
+                    .connection_statistics(side.connection.unwrap())
+                    .is_none()
+            );
+        }
+    }
+}
+
+#[test]
+fn an_abort_flushes_open_work_on_both_sides() {
+    let mut pair = Pair::connected(plain);
+    let local = pair.local(0, 0, 300_000);
+    pair.post(
+        0,
+        0,
+        1,
+        Operation::Write {
+            local: Source::Region(local),
+            remote: pair.remote(0, 0),
+            immediate: None,
+        },
+    );
+    pair.post_receive(1, 3, 70, 0, 10);
+    pair.run_for(20_000);
+    let (now, handle) = (pair.at(), pair.sides[0].connection.unwrap());
+    pair.sides[0]
+        .host
+        .close(now, handle, CloseMode::Abort(9))
+        .unwrap();
+    pair.run_until(|pair| {
+        pair.sides.iter().all(|side| {
+            side.events
+                .iter()
+                .any(|event| matches!(event, Event::Closed { .. }))
+        })
+    });
+    assert_eq!(pair.completions(0)[0].status, Status::Flushed);
+    assert_eq!(
+        (pair.completions(1)[0].id, pair.completions(1)[0].status),
+        (70, Status::Flushed)
+    );
+    assert!(matches!(
+        pair.sides[1].events.last(),
+        Some(Event::Closed {
+            reason: work::CloseReason::PeerAbort(9),
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_peer_that_vanishes_fails_every_operation_within_the_failure_timeout() {
+    let mut pair = Pair::connected(plain);
+    let local = pair.local(0, 0, 300_000);
+    for id in 0..10 {
+        pair.post(
+            0,
+            (id % 4) as u16,
+            id,
+            Operation::Write {
+                local: Source::Region(local),
+                remote: pair.remote(0, 0),
+                immediate: None,
+            },
+        );
+    }
+    pair.run_for(15_000);
+    pair.filter = Box::new(|_| Fate::Drop);
+    let start = pair.now;
+    pair.run_until_completions(0, 10);
+    assert!(
+        pair.completions(0)
+            .iter()
+            .all(|c| c.status == Status::ConnectionLost)
+    );
+    assert!(pair.now - start < 2_100_000_000, "{}", pair.now - start);
+    pair.run_for(10_000_000_000);
+    assert!(matches!(
+        pair.sides[0].events.last(),
+        Some(Event::Closed {
+            reason: work::CloseReason::Unreachable,
+            ..
+        })
+    ));
+    // The idle side finds out by its keep-alive.
+    assert!(
+        matches!(
+            pair.sides[1].events.last(),
+            Some(Event::Closed {
+                reason: work::CloseReason::Unreachable,
+                ..
+            })
+        ),
+        "{:?}",
+        pair.sides[1].events
+    );
+}
+
+#[test]
+fn a_dead_path_is_fenced_and_its_packets_arrive_once() {
+    for (paths, forward, back) in [(8, true, false), (8, true, true), (16, true, false)] {
+        let mut pair = Pair::connected(|_, _, connection| connection.paths = paths);
+        let local = pair.local(0, 0, 1_000_000);
+        for id in 0..10 {
+            pair.post(
+                0,
+                0,
+                id,
+                Operation::Write {
+                    local: Source::Region(local),
+                    remote: pair.remote(0, 0),
+                    immediate: None,
+                },
+            );
+        }
+        pair.run_for(30_000);
+        let handle = pair.sides[0].connection.unwrap();
+        let dead = pair.sides[0]
+            .host
+            .path_statistics(handle, 3)
+            .unwrap()
+            .entropy;
+        pair.filter = Box::new(move |seen| {
+            if (forward && seen.from == 0 && seen.transmit.entropy == dead)
+                || (back && seen.from == 1 && seen.transmit.entropy == dead)
+            {
+                Fate::Drop
+            } else {
+                Fate::Deliver
+            }
+        });
+        pair.run_until_completions(0, 10);
+        assert!(
+            pair.completions(0)
+                .iter()
+                .all(|c| c.status == Status::Success)
+        );
+        assert!(pair.sides[1].memory.0[0][..1_000_000] == pair.sides[0].memory.0[0][..1_000_000]);
+        let path = pair.sides[0].host.path_statistics(handle, 3).unwrap();
+        assert_eq!(
+            (pair.statistics(0).fences, path.generation),
+            (1, 1),
+            "{paths}"
+        );
+        assert_ne!(path.entropy, dead);
+        assert_eq!(pair.statistics(1).duplicates_received, 0);
+    }
+}
+
+#[test]
+fn a_dead_way_back_is_not_taken_for_a_dead_way_out() {
+    let mut pair = Pair::connected(plain);
+    let local = pair.local(0, 0, 1_000_000);
+    for id in 0..10 {
+        pair.post(
+            0,
+            0,
+            id,
+            Operation::Write {
+                local: Source::Region(local),
+                remote: pair.remote(0, 0),
+                immediate: None,
+            },
+        );
+    }
+    pair.run_for(30_000);
+    let dead = std::rc::Rc::new(std::cell::Cell::new(None));
+    let noted = dead.clone();
+    pair.filter = Box::new(move |seen| {
+        if seen.from == 1 && seen.header.path == 3 && noted.get().is_none() {
+            noted.set(Some(seen.transmit.entropy));
+        }
+        if seen.from == 1 && noted.get() == Some(seen.transmit.entropy) {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    pair.run_until_completions(0, 10);
+    let statistics = pair.statistics(0);
+    assert_eq!((statistics.fences, statistics.retransmissions), (0, 0));
+}
+
+#[test]
+fn fences_and_flags_order_what_users_expect() {
+    let mut pair = Pair::connected(plain);
+    // A READ sees the WRITE before it, though every packet of the WRITE is late.
+    pair.filter = Box::new(|seen| {
+        let opcode = seen.bytes.get(16).copied();
+        if is_data(&seen.header) && opcode == Some(0) {
+            Fate::Delay(40_000)
+        } else {
+            Fate::Deliver
+        }
+    });
+    let write = pair.local(0, 0, 20_000);
+    pair.post(
+        0,
+        0,
+        1,
+        Operation::Write {
+            local: Source::Region(write),
+            remote: pair.remote(0, 0),
+            immediate: None,
+        },
+    );
+    let read = pair.local(0, 500_000, 20_000);
+    pair.post(
+        0,
+        0,
+        2,
+        Operation::Read {
+            local: read,
+            remote: pair.remote(0, 0),
+        },
+    );
+    pair.post_receive(1, 0, 70, 900_000, 8);
+    pair.try_post(
+        0,
+        0,
+        3,
+        Operation::Send {
+            local: Source::Inline(b"after"),
+            immediate: None,
+        },
+        WorkFlags {
+            fence: true,
+            ..WorkFlags::default()
+        },
+    )
+    .unwrap();
+    pair.run_until_completions(0, 3);
+    let ids: Vec<_> = pair
+        .completions(0)
+        .iter()
+        .map(|c| (c.id, c.status))
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            (1, Status::Success),
+            (2, Status::Success),
+            (3, Status::Success)
+        ]
+    );
+    let mine = &pair.sides[0].memory.0[0];
+    assert!(mine[500_000..520_000] == mine[..20_000]);
+}
+
+#[test]
+fn unsignaled_work_reports_only_failure() {
+    let mut pair = Pair::connected(plain);
+    let silent = WorkFlags {
+        signaled: false,
+        ..WorkFlags::default()
+    };
+    for id in 0..5 {
+        pair.try_post(
+            0,
+            0,
+            id,
+            Operation::Write {
+                local: Source::Inline(b"x"),
+                remote: pair.remote(0, id),
+                immediate: None,
+            },
+            silent,
+        )
+        .unwrap();
+    }
+    pair.post(
+        0,
+        0,
+        9,
+        Operation::Write {
+            local: Source::Inline(b"y"),
+            remote: pair.remote(0, 9),
+            immediate: None,
+        },
+    );
+    pair.run_until_completions(0, 1);
+    assert_eq!(pair.completions(0)[0].id, 9);
+    pair.try_post(
+        0,
+        0,
+        10,
+        Operation::Write {
+            local: Source::Inline(b"x"),
+            remote: RemoteAddress { address: 0, key: 0 },
+            immediate: None,
+        },
+        silent,
+    )
+    .unwrap();
+    pair.run_until_completions(0, 2);
+    assert_eq!(
+        (pair.completions(0)[1].id, pair.completions(0)[1].status),
+        (10, Status::RemoteInvalidKey)
+    );
+}
+
+#[test]
+fn a_plane_that_dies_is_survived_and_comes_back() {
+    let mut pair = Pair::connected(|_, endpoint, connection| {
+        endpoint.planes = 4;
+        connection.paths = 16;
+    });
+    let local = pair.local(0, 0, 1_000_000);
+    for id in 0..8 {
+        pair.post(
+            0,
+            0,
+            id,
+            Operation::Write {
+                local: Source::Region(local),
+                remote: pair.remote(0, 0),
+                immediate: None,
+            },
+        );
+    }
+    pair.run_for(60_000);
+    pair.filter = Box::new(|seen| {
+        if seen.transmit.plane == 2 {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    pair.run_until_completions(0, 8);
+    assert!(
+        pair.completions(0)
+            .iter()
+            .all(|c| c.status == Status::Success)
+    );
+    assert!(
+        pair.sides[0]
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::PlaneDown { plane: 2, .. }))
+    );
+    pair.filter = Box::new(|_| Fate::Deliver);
+    pair.run_until(|pair| {
+        pair.sides[0]
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::PlaneUp { plane: 2, .. }))
+    });
+    assert_eq!(pair.statistics(1).duplicates_received, 0);
+}
+
+#[test]
+fn shared_queues_serve_several_streams_in_order_of_arrival() {
+    let mut pair = Pair::connected(plain);
+    let handle = pair.sides[1].connection.unwrap();
+    for stream in 0..3 {
+        pair.sides[1]
+            .host
+            .attach_shared_queue(handle, stream, 5)
+            .unwrap();
+    }
+    let now = pair.at();
+    for id in 0..6u64 {
+        let local = pair.local(1, id * 1000, 1000);
+        pair.sides[1]
+            .host
+            .post_receive(now, ReceiveQueue::Shared(5), &ReceiveRequest { id, local })
+            .unwrap();
+    }
+    for id in 0..6u64 {
+        pair.post(
+            0,
+            (id % 3) as u16,
+            id,
+            Operation::Send {
+                local: Source::Inline(&id.to_ne_bytes()),
+                immediate: Some(id as u32),
+            },
+        );
+    }
+    pair.run_until_completions(0, 6);
+    pair.run_until_completions(1, 6);
+    for completion in pair.completions(1) {
+        let at = completion.id as usize * 1000;
+        let sent = u64::from_ne_bytes(pair.sides[1].memory.0[0][at..at + 8].try_into().unwrap());
+        assert_eq!(
+            (u64::from(completion.stream), completion.immediate),
+            (sent % 3, Some(sent as u32))
+        );
+    }
+}

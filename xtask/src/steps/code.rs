@@ -1,0 +1,89 @@
+//! Steps on the workspace's code as a whole.
+
+use anyhow::Result;
+
+use crate::process::{cargo, run};
+use crate::workspace;
+
+/// The manifests of all workspaces in the tree.
+fn manifests() -> Vec<String> {
+    [
+        "Cargo.toml",
+        "targets/linkcheck/Cargo.toml",
+        "fuzz/Cargo.toml",
+    ]
+    .into_iter()
+    .filter(|manifest| workspace::root().join(manifest).exists())
+    .map(str::to_owned)
+    .collect()
+}
+
+pub fn fmt() -> Result<()> {
+    for manifest in manifests() {
+        run(&mut cargo([
+            "fmt",
+            "--all",
+            "--check",
+            "--manifest-path",
+            &manifest,
+        ]))?;
+    }
+    Ok(())
+}
+
+pub fn clippy() -> Result<()> {
+    let features = workspace::all_features()?;
+    let mut clippy = cargo([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--quiet",
+    ]);
+    clippy.args(["--features", &features, "--", "-Dwarnings"]);
+    run(&mut clippy)
+}
+
+pub fn deny() -> Result<()> {
+    run(&mut cargo([
+        "deny",
+        "--workspace",
+        "--all-features",
+        "--locked",
+        "check",
+        "licenses",
+        "bans",
+        "sources",
+    ]))
+}
+
+/// Arguments that every run of nextest begins with.
+pub fn nextest() -> [&'static str; 5] {
+    ["nextest", "run", "--locked", "--cargo-profile", "test-fast"]
+}
+
+pub fn tests() -> Result<()> {
+    let features = workspace::test_features()?;
+    let arguments = ["--workspace", "--all-targets", "--features", &features];
+    run(cargo(nextest()).args(arguments))
+}
+
+pub fn doctests() -> Result<()> {
+    let features = workspace::test_features()?;
+    run(&mut cargo([
+        "test",
+        "--doc",
+        "--workspace",
+        "--locked",
+        "--features",
+        &features,
+    ]))
+}
+
+pub fn docs() -> Result<()> {
+    let features = workspace::all_features()?;
+    let mut doc = cargo(["doc", "--workspace", "--no-deps", "--locked", "--quiet"]);
+    run(doc
+        .args(["--features", &features])
+        .env("RUSTDOCFLAGS", "-Dwarnings"))
+}
