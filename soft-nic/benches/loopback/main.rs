@@ -2,6 +2,7 @@
 //!
 //! `cargo bench -p metaroce-soft --bench loopback -- [--gib N] [--repeats N] [--payload N] [--only WORD]`
 
+mod ours;
 mod quic;
 mod raw;
 
@@ -72,6 +73,7 @@ struct Options {
     repeats: usize,
     payload: u16,
     only: Option<String>,
+    settings: ours::Settings,
 }
 
 impl Options {
@@ -81,6 +83,7 @@ impl Options {
             repeats: 5,
             payload: 4096,
             only: None,
+            settings: ours::Settings { payload: 4096, paths: 8, run: 16, checksum: true, uncontrolled: false },
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
@@ -94,10 +97,15 @@ impl Options {
                 "--gib" => options.bytes = (number() * (1u64 << 30) as f64) as u64,
                 "--repeats" => options.repeats = number() as usize,
                 "--payload" => options.payload = number() as u16,
+                "--paths" => options.settings.paths = number() as u8,
+                "--run" => options.settings.run = number() as u8,
+                "--no-checksum" => options.settings.checksum = false,
+                "--uncontrolled" => options.settings.uncontrolled = true,
                 "--only" => options.only = arguments.next(),
                 _ => {}
             }
         }
+        options.settings.payload = options.payload;
         options
     }
 
@@ -133,6 +141,7 @@ fn main() {
                 quic::throughput(MESSAGE, options.bytes, Some(datagram as u16), Cores).gbit()
             }),
         ),
+        ("rate ours", Box::new(move || ours::throughput(options.settings, MESSAGE, options.bytes, Cores).gbit())),
         (
             "p50 raw sleeping",
             Box::new(|| raw::ping_pong(64, 20_000, false, Cores).percentile(50)),
@@ -141,6 +150,8 @@ fn main() {
             "p50 raw spinning",
             Box::new(|| raw::ping_pong(64, 20_000, true, Cores).percentile(50)),
         ),
+        ("p50 ours sleeping", Box::new(move || ours::round_trip(options.settings, 64, 20_000, false, Cores).percentile(50))),
+        ("p50 ours spinning", Box::new(move || ours::round_trip(options.settings, 64, 20_000, true, Cores).percentile(50))),
     ];
     let mut results = vec![Vec::new(); cases.len()];
     for _ in 0..options.repeats {
