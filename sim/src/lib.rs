@@ -1,1 +1,24 @@
-//! metaroce-sim
+//! A deterministic packet-level network in which real MetaRoCE endpoints meet.
+//!
+//! From the bottom up: [`engine`] orders events, [`random`] gives seeded numbers, [`port`] queues, marks and
+//! drops, [`faults`] lose, damage, double and delay, [`network`] joins ports and switches, [`topology`] builds
+//! the usual networks and [`simulation`] puts hosts on them and lets time pass. [`host`] makes a host of a core
+//! endpoint, [`scenario`] measures, [`report`] prints.
+
+#![forbid(unsafe_code)]
+
+pub mod engine;
+pub mod faults;
+pub mod host;
+pub mod inspect;
+pub mod memory;
+pub mod network;
+pub mod packet;
+pub mod port;
+pub mod random;
+pub mod report;
+pub mod scenario;
+pub mod simulation;
+pub mod time;
+pub mod topology;
+pub mod transport;

@@ -110,16 +110,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if news || delivered != 0 {
             self.answered_at = now;
             self.probe_backoff = 0;
-            self.path_answered(now, config, number);
+            self.path_answered(number);
         }
-        self.adjust(
-            now,
-            config,
-            number,
-            u32::from(delivered),
-            u32::from(lost),
-            marked,
-        );
+        self.adjust(now, number, u32::from(delivered), u32::from(lost), marked);
         if lost != 0 {
             self.loss_seen = true;
             self.last_loss = now;
@@ -234,17 +227,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Moves the windows by what one acknowledgment said.
-    fn adjust(
-        &mut self,
-        now: Instant,
-        config: &EndpointConfig,
-        number: u8,
-        delivered: u32,
-        lost: u32,
-        marked: u32,
-    ) {
+    fn adjust(&mut self, now: Instant, number: u8, delivered: u32, lost: u32, marked: u32) {
         if now >= self.epoch_ends {
-            self.end_epoch(now, config);
+            self.end_epoch(now);
         }
         self.epoch.acknowledged = self.epoch.acknowledged.saturating_add(delivered as u16);
         self.epoch.lost = self.epoch.lost.saturating_add(lost as u16);
@@ -279,14 +264,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         );
     }
 
-    fn end_epoch(&mut self, now: Instant, config: &EndpointConfig) {
+    fn end_epoch(&mut self, now: Instant) {
         self.last_epoch = core::mem::take(&mut self.epoch);
         self.collapsed_this_epoch = false;
         self.epoch_ends = now + Duration::from_nanos(u64::from(self.min_rtt_ns()));
         self.epochs += 1;
         if self.epochs >= EPOCHS_PER_COMPARISON {
             self.epochs = 0;
-            self.compare_paths(now, config);
+            self.compare_paths();
         }
     }
 

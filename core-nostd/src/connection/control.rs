@@ -1,6 +1,6 @@
 //! What is sent that is not data: setting up and ending, probes, fences, announcements and hints.
 
-use super::{Connection, PathState, RESPONSE_BIT, Shared, State, due};
+use super::{Connection, PathState, Shared, State, due};
 use crate::path::inflight::NONE;
 use crate::time::{Duration, Instant};
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
@@ -368,7 +368,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Whether anything of this side's is unfinished: messages, responses, packets.
     pub(super) fn has_work(&self) -> bool {
-        let _ = RESPONSE_BIT;
         self.slots.used() != 0
             || self.response_first != NONE
             || self.waiting_messages != 0

@@ -53,12 +53,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A path told something new.
-    pub(super) fn path_answered(&mut self, now: Instant, config: &EndpointConfig, number: u8) {
+    pub(super) fn path_answered(&mut self, number: u8) {
         match self.send_paths.at(u16::from(number)).state {
-            PathState::Suspect | PathState::Reopening => {
-                let _ = (now, config);
-                self.activate_path(number);
-            }
+            PathState::Suspect | PathState::Reopening => self.activate_path(number),
             _ => {}
         }
     }
@@ -250,7 +247,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Compares the paths; one that is persistently much worse than the others is drained and moved.
-    pub(super) fn compare_paths(&mut self, _now: Instant, _config: &EndpointConfig) {
+    pub(super) fn compare_paths(&mut self) {
         let (mut good, mut bad, mut members) = (0u32, 0u32, 0u32);
         for number in self.usable.iter() {
             let path = self.send_paths.at(u16::from(number));

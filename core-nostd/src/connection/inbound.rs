@@ -3,7 +3,7 @@
 use super::{Connection, RESPONSE_STREAM, Shared, Timer};
 use crate::memory::{Access, AccessFault, LocalSlice, Memory, RegionIndex};
 use crate::message::incoming::{InMessage, InProgress, NO_BUFFER};
-use crate::message::outgoing::{OutMessage, Progress};
+use crate::message::outgoing::Progress;
 use crate::path::receive::{Arrival, ReceivePath};
 use crate::stats::DropReason;
 use crate::time::Instant;
@@ -11,6 +11,15 @@ use crate::wire::{
     AtomicRequest, Data, ErrorCode, ErrorReport, Flags, Header, Opcode, SendAddress,
 };
 use crate::work::Status;
+
+/// A DATA packet that is valid in itself.
+pub(crate) struct DataPacket<'a> {
+    pub header: Header,
+    pub data: Data,
+    pub payload: &'a [u8],
+    /// It met congestion.
+    pub ce: bool,
+}
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
@@ -22,11 +31,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         now: Instant,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        header: &Header,
-        data: &Data,
-        payload: &[u8],
-        ce: bool,
+        packet: &DataPacket<'_>,
     ) -> Result<(), DropReason> {
+        let DataPacket {
+            header,
+            data,
+            payload,
+            ce,
+        } = *packet;
+        let (header, data) = (&header, &data);
         self.current_generation(header.path, header.generation)?;
         let number = u16::from(header.path);
         match self.receive_paths.at(number).classify(header.psn) {
@@ -459,11 +472,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.message_complete(now, index);
         }
         Ok(())
-    }
-
-    /// Whether a message waits to be begun again.
-    pub(super) fn is_waiting(message: &OutMessage) -> bool {
-        message.progress == Progress::Waiting
     }
 }
 

@@ -3,7 +3,8 @@
 //! * [`inbound`]: DATA in.
 //! * [`requests`]: the peer's messages in their turn: receives, READs, atomics, refusals.
 //! * [`acknowledgment`]: ACK in; losses, round-trip times, windows.
-//! * [`outbound`]: what is sent next; [`control`]: what is not data.
+//! * [`outbound`]: what is sent next; [`control`]: what is not data; [`pieces`]: which part of which message;
+//!   [`routes`]: over which path; [`packet`]: how it is written.
 //! * [`post`]: work requests in, completions out.
 //! * [`failover`]: paths in doubt, FENCE, other source ports.
 //! * [`timers`]: what happens when nothing does.
@@ -15,8 +16,11 @@ mod failover;
 mod inbound;
 mod lifecycle;
 mod outbound;
+mod packet;
+mod pieces;
 mod post;
 mod requests;
+mod routes;
 mod timers;
 
 use crate::config::{ConnectionConfig, EndpointConfig};
@@ -36,10 +40,11 @@ use crate::rate::pacer::Pacer;
 use crate::spray::Wheel;
 use crate::stats::{ConnectionStatistics, PathStatistics};
 use crate::storage::{Bits, Table};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::wire::{CloseMode as WireCloseMode, Cookie, Planes, Trailer};
 use crate::work::{CloseReason, ConnectionHandle};
 
+pub(crate) use inbound::DataPacket;
 pub(crate) use timers::Timer;
 use timers::Timers;
 
@@ -369,10 +374,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[inline]
     fn min_rtt_ns(&self) -> u32 {
         self.min_rtt.ns_or(self.config.initial_rtt.as_nanos_u32())
-    }
-
-    fn min_rtt_duration(&self) -> Duration {
-        Duration::from_nanos(u64::from(self.min_rtt_ns()))
     }
 
     /// The measured least round-trip time, nanoseconds.

@@ -1,6 +1,6 @@
 //! Work requests in, completions and events out.
 
-use super::{Connection, RESPONSE_BIT, Shared, State, due};
+use super::{Connection, Shared, State, due};
 use crate::memory::{Access, LocalSlice, Regions};
 use crate::message::outgoing::{NONE, OutMessage, Progress};
 use crate::message::receives::Receives;
@@ -302,11 +302,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let reason = self.closed.take()?;
         Some(Event::Closed { connection, reason })
-    }
-
-    /// A number that says whose message it is.
-    pub(super) const fn is_response(number: u16) -> bool {
-        number & RESPONSE_BIT != 0
     }
 }
 

@@ -1,6 +1,6 @@
 //! The peer's messages in their turn: what they complete, what they ask for, and what is refused.
 
-use super::{Connection, RESPONSE_BIT, RESPONSE_STREAM, Shared, due};
+use super::{Connection, RESPONSE_STREAM, Shared};
 use crate::memory::{Access, AtomicChange, Memory};
 use crate::message::incoming::{InMessage, InProgress, NO_BUFFER};
 use crate::message::outgoing::{NONE, OutMessage, Progress};
@@ -422,10 +422,5 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         self.timers
             .advance(Timer::Retry, now + self.config.rnr_delay);
-    }
-
-    pub(super) fn has_reports_due(&self) -> bool {
-        let _ = (RESPONSE_BIT, due::HINT);
-        self.streams_stalled
     }
 }

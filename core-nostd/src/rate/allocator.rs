@@ -309,7 +309,7 @@ mod tests {
                 now += later;
                 allocator.observe(us(now), sender, Demand(demand), &mut table);
                 let level = allocator.level(us(now), &mut table);
-                prop_assert!(level >= 1 && level <= 1_000);
+                prop_assert!((1..=1_000).contains(&level));
                 let active = table.iter().filter(|share| share.active).count();
                 prop_assert_eq!(active, usize::from(allocator.members()));
                 let (mut at, mut listed) = (allocator.oldest, 0);

@@ -82,7 +82,7 @@ const fn interval(bytes: u32, mbps: u32) -> u64 {
     if mbps == 0 {
         return 0;
     }
-    (bytes as u64 * 8_000 << FRACTION) / mbps as u64
+    ((bytes as u64 * 8_000) << FRACTION) / mbps as u64
 }
 
 #[cfg(test)]

@@ -1,0 +1,260 @@
+//! A slot becomes a packet: its header is written, its content named, its transmission noted.
+
+use super::{Connection, RESPONSE_BIT, RESPONSE_STREAM, Shared, Timer};
+use crate::memory::Access;
+use crate::message::outgoing::{self, OutMessage};
+use crate::path::inflight::{NONE, Slot};
+use crate::time::Instant;
+use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
+use crate::wire::{
+    DATA_SIZE, Data, Demand, ErrorCode, ErrorReport, Flags, Header, Kind, Opcode, SendAddress,
+    encode_data,
+};
+use crate::work::Status;
+
+impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
+    Connection<PATHS, SLOTS, STREAMS, MESSAGES>
+{
+    /// Sends a slot's content (again): takes a TSN, writes the header, notes the transmission.
+    pub(super) fn send_slot<const R: usize, const V: usize>(
+        &mut self,
+        now: Instant,
+        shared: &Shared<'_, R, V>,
+        path: u8,
+        index: u16,
+        out: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
+        if self.slots.at(index).message != NONE
+            && !self.content_is_there(shared, self.slots.at(index).message)
+        {
+            self.content_is_gone(now, self.slots.at(index).message);
+        }
+        let slot = self.slots.at_mut(index);
+        let retransmission = slot.transmissions != 0;
+        slot.transmissions = slot.transmissions.saturating_add(1);
+        slot.sent_ns = now.as_nanos() as u32;
+        let record = self.send_paths.at_mut(u16::from(path));
+        slot.tsn = record.take_tsn(now);
+        record.bytes += u64::from(slot.length);
+        if retransmission {
+            record.retransmitted += 1;
+        } else {
+            record.packets += 1;
+        }
+        let (plane, entropy, generation) = (record.plane, record.entropy, record.generation);
+        self.slots.push(&mut record.inflight, index);
+        if record.inflight.len() == 1 {
+            let at = self.probe_time(path);
+            self.timers.advance(Timer::Probe, at);
+        }
+        self.outstanding += 1;
+        let slot = *self.slots.at(index);
+        let ends_burst = self.active_count == 0 && self.response_first == outgoing::NONE;
+        let flags = Flags::NONE
+            .with(Flags::RETRANSMISSION, retransmission)
+            .with(Flags::ACK_REQUEST, ends_burst);
+        let header = Header {
+            kind: Kind::Data,
+            flags,
+            path,
+            generation,
+            connection: self.peer_id,
+            psn: slot.psn,
+            tsn: slot.tsn,
+        };
+        let transmit = self.write_data(header, &slot, plane, entropy, out);
+        let wire = transmit.map_or(0, |transmit| transmit.length as u32)
+            + u32::from(shared.config.overhead_bytes);
+        self.pacer.sent(now, wire, 2 * u32::from(self.config.run));
+        transmit
+    }
+
+    pub(super) fn write_data(
+        &self,
+        mut header: Header,
+        slot: &Slot,
+        plane: u8,
+        entropy: u16,
+        out: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
+        let mut data = Data {
+            opcode: Opcode::Nop,
+            demand: Demand::from_bytes(self.queued_bytes),
+            stream: RESPONSE_STREAM,
+            msn: 0,
+            length: 0,
+            offset: 0,
+            address: 0,
+            key: 0,
+            immediate: 0,
+        };
+        let mut length = DATA_SIZE;
+        let mut payload = None;
+        if slot.message != NONE {
+            let message = self.message(slot.message);
+            data.opcode = message.opcode;
+            data.length = message.length;
+            data.offset = slot.offset;
+            match message.opcode {
+                Opcode::ReadResponse | Opcode::AtomicResponse => data.key = message.token,
+                Opcode::Error => {}
+                _ => {
+                    data.stream = message.stream;
+                    data.msn = message.msn;
+                    data.key = message.key;
+                    data.address = message.address;
+                    data.immediate = message.immediate;
+                    if message.is_send() {
+                        data.key = 0;
+                        data.address = SendAddress {
+                            rsn: message.rsn,
+                            attempt: slot.attempt,
+                        }
+                        .to_bits();
+                    }
+                    if message.expects_response() {
+                        data.immediate = message.token;
+                    }
+                    header.flags = header
+                        .flags
+                        .with(Flags::SOLICITED, message.has(OutMessage::SOLICITED));
+                }
+            }
+            if slot.length != 0 {
+                payload = message.local(slot.offset, u32::from(slot.length));
+                if payload.is_none() {
+                    let end = DATA_SIZE + usize::from(slot.length);
+                    let from = slot.offset as usize;
+                    if let (Some(place), Some(bytes)) = (
+                        out.get_mut(DATA_SIZE..end),
+                        message.inline.get(from..from + usize::from(slot.length)),
+                    ) {
+                        place.copy_from_slice(bytes);
+                    }
+                    length = end;
+                }
+            }
+        }
+        if let Some(fixed) = out.first_chunk_mut::<DATA_SIZE>() {
+            encode_data(&header, &data, fixed);
+        }
+        let mut transmit = self.transmit(plane, entropy, Class::Data, length)?;
+        transmit.ecn = Ecn::Ect0;
+        transmit.length += payload.map_or(0, |place| place.length as usize);
+        transmit.payload = payload;
+        Some(transmit)
+    }
+
+    /// Whether a message's bytes may still be read: its region is registered, and for a READ of the peer, under the key it named.
+    #[inline]
+    pub(super) fn content_is_there<const R: usize, const V: usize>(
+        &self,
+        shared: &Shared<'_, R, V>,
+        number: u16,
+    ) -> bool {
+        let message = self.message(number);
+        if message.has(OutMessage::INLINE) || message.expects_response() || message.length == 0 {
+            return true;
+        }
+        if number & RESPONSE_BIT == 0 {
+            return shared
+                .regions
+                .is_registered(crate::memory::RegionIndex(message.region));
+        }
+        shared
+            .regions
+            .check_remote(
+                message.key,
+                message.address,
+                u64::from(message.length),
+                Access::REMOTE_READ,
+            )
+            .is_ok()
+    }
+
+    /// The bytes of a message can no longer be read: a work request fails its stream, a response becomes an error report.
+    pub(super) fn content_is_gone(&mut self, now: Instant, number: u16) {
+        if number & RESPONSE_BIT == 0 {
+            let stream = self.requests.at(number).stream;
+            self.requests.at_mut(number).status = Status::LocalAccess;
+            let msn = self.requests.at(number).msn;
+            self.fail_stream(
+                now,
+                stream,
+                Status::LocalAccess,
+                false,
+                Some((msn, ErrorCode::StreamError)),
+            );
+            return;
+        }
+        self.withdraw_slots(number);
+        let index = number & !RESPONSE_BIT;
+        let queued = self.responses.at(index).has_unsent();
+        let message = self.responses.at_mut(index);
+        let report = ErrorReport {
+            code: ErrorCode::MemoryFault,
+            attempt: 0,
+            stream: message.stream,
+            msn: message.msn,
+            token: message.token,
+        };
+        message.make_error(&report);
+        if !queued {
+            self.queue_response(index);
+        }
+    }
+
+    /// The memory refused the bytes of a packet that was about to leave: it leaves as one that was withdrawn.
+    pub(crate) fn gather_failed(
+        &mut self,
+        now: Instant,
+        failed: &Transmit,
+        out: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
+        let number = self.slots.at(failed.slot).message;
+        if number != NONE {
+            self.content_is_gone(now, number);
+        }
+        let header = Header::decode(out).ok()?;
+        let header = Header {
+            flags: Flags(header.flags.0 & !Flags::SOLICITED.0),
+            ..header
+        };
+        let mut slot = *self.slots.at(failed.slot);
+        slot.message = NONE;
+        self.write_data(header, &slot, failed.plane, failed.entropy, out)
+    }
+
+    /// Every outstanding packet of a message will carry nothing when it is sent again.
+    pub(super) fn withdraw_slots(&mut self, number: u16) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.message == number) {
+            slot.message = NONE;
+            slot.length = 0;
+        }
+        self.message_mut(number).outstanding = 0;
+    }
+
+    /// A datagram of this connection over a plane.
+    pub(super) fn transmit(
+        &self,
+        plane: u8,
+        entropy: u16,
+        class: Class,
+        length: usize,
+    ) -> Option<Transmit> {
+        let destination = self.peer.get(usize::from(plane))?.socket();
+        Some(Transmit {
+            connection: Some(self.handle()),
+            destination,
+            plane,
+            entropy,
+            class,
+            ecn: Ecn::NotEct,
+            header_length: length,
+            payload: None,
+            trailer: self.trailer.size() != 0,
+            length: length + self.trailer.size(),
+            slot: NONE,
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! Which path carries the next new packet, and which paths may.
+
+use super::Connection;
+use crate::rate::controller::Controller;
+
+impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
+    Connection<PATHS, SLOTS, STREAMS, MESSAGES>
+{
+    /// The path for the next new packet. It stays out of the wheel until [`Self::carried`].
+    #[inline]
+    pub(super) fn pick_path(&mut self, window: u32) -> Option<u8> {
+        if self.run_left != 0 {
+            let path = self.run_path;
+            if self
+                .send_paths
+                .at(u16::from(path))
+                .has_room(self.controller.weight(path), u32::from(self.agreed.window))
+            {
+                return Some(path);
+            }
+            self.end_run(window);
+        }
+        self.follow_window(window);
+        while let Some(path) = self.wheel.take() {
+            if u16::from(path) >= self.path_limit {
+                self.reserve.insert(path);
+                continue;
+            }
+            if self
+                .send_paths
+                .at(u16::from(path))
+                .has_room(self.controller.weight(path), u32::from(self.agreed.window))
+            {
+                self.run_path = path;
+                self.run_left = self.config.run;
+                self.run_carried = 0;
+                return Some(path);
+            }
+        }
+        None
+    }
+
+    /// Nothing was sent after all.
+    pub(super) fn unpick_path(&mut self, path: u8) {
+        if self.run_carried == 0 {
+            self.run_left = 0;
+            self.wheel.insert(path);
+        }
+    }
+
+    /// A path carried a packet: its turn goes on or ends.
+    #[inline]
+    pub(super) fn carried(&mut self, path: u8, window: u32) {
+        debug_assert_eq!(path, self.run_path);
+        self.run_carried += 1;
+        self.run_left -= 1;
+        if self.run_left == 0 {
+            self.end_run(window);
+        }
+    }
+
+    #[inline]
+    pub(super) fn end_run(&mut self, window: u32) {
+        let path = self.run_path;
+        self.run_left = 0;
+        let weight = self.controller.weight(path);
+        let count = u32::from(self.usable_count.max(1));
+        if self.run_carried != 0 {
+            self.wheel
+                .charge(path, u32::from(self.run_carried), weight, window / count);
+        }
+        self.run_carried = 0;
+        self.offer(path);
+    }
+
+    /// A run of packets over one path is not finished: what comes next belongs behind it.
+    pub(crate) const fn in_run(&self) -> bool {
+        self.run_left != 0
+    }
+
+    /// Lets a path wait for its turn if it may carry.
+    #[inline]
+    pub(super) fn offer(&mut self, path: u8) {
+        if self.run_left != 0 && path == self.run_path {
+            return;
+        }
+        let record = self.send_paths.at(u16::from(path));
+        if record.has_room(self.controller.weight(path), u32::from(self.agreed.window)) {
+            if u16::from(path) < self.path_limit {
+                self.wheel.insert(path);
+            } else {
+                self.reserve.insert(path);
+            }
+        }
+    }
+
+    /// At most as many paths as there are packets in the window are used, or each would be too sparse for the loss rule to see.
+    #[inline]
+    pub(super) fn follow_window(&mut self, window: u32) {
+        let packets = (window.min(255 << 16).div_ceil(1 << 16)).max(1) as u16;
+        let count = self.usable_count;
+        if (packets, count) == self.path_limit_key {
+            return;
+        }
+        self.path_limit_key = (packets, count);
+        self.path_limit = if packets >= count {
+            256
+        } else {
+            self.usable
+                .iter()
+                .nth(usize::from(packets))
+                .map_or(256, u16::from)
+        };
+        for path in self.reserve.iter() {
+            if u16::from(path) < self.path_limit {
+                self.reserve.remove(path);
+                self.offer(path);
+            }
+        }
+    }
+}

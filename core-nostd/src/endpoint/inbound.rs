@@ -1,0 +1,335 @@
+//! Datagrams in: found their connection, checked, handed on; setting up.
+
+use core::borrow::BorrowMut;
+use core::net::SocketAddr;
+
+use super::Endpoint;
+use super::outbound::Stateless;
+use super::table::{ConnectionEntry, Shares, connection_at, lookup};
+use crate::connection::{Connection, DataPacket, Shared, State};
+use crate::memory::Memory;
+use crate::rate::allocator::Share;
+use crate::stats::DropReason;
+use crate::time::Instant;
+use crate::transmit::{Ecn, ReceiveMeta};
+use crate::wire::{
+    self, Accept, AckBlocks, Announce, Close, CloseAck, Data, DecodeError, Fence, Header, Hint,
+    Init, Kind, Probe, Reject, RejectReason, Retry, Trailer, VERSION,
+};
+
+impl<
+    const PATHS: usize,
+    const SLOTS: usize,
+    const STREAMS: usize,
+    const MESSAGES: usize,
+    const REGIONS: usize,
+    const RECEIVES: usize,
+    B,
+> Endpoint<PATHS, SLOTS, STREAMS, MESSAGES, REGIONS, RECEIVES, B>
+where
+    B: BorrowMut<[ConnectionEntry<PATHS, SLOTS, STREAMS, MESSAGES>]>,
+{
+    /// Takes a datagram in, trailer included.
+    ///
+    /// # Errors
+    /// The [`DropReason`] if it had no effect (it is counted as well).
+    pub fn handle_datagram<M: Memory>(
+        &mut self,
+        now: Instant,
+        meta: &ReceiveMeta,
+        bytes: &[u8],
+        memory: &mut M,
+    ) -> Result<(), DropReason> {
+        self.statistics.datagrams_received += 1;
+        self.statistics.bytes_received += bytes.len() as u64;
+        let result = self.dispatch(now, meta, bytes, memory);
+        if let Err(reason) = result {
+            self.statistics.count_drop(reason);
+        }
+        result
+    }
+
+    #[inline]
+    pub(super) fn dispatch<M: Memory>(
+        &mut self,
+        now: Instant,
+        meta: &ReceiveMeta,
+        bytes: &[u8],
+        memory: &mut M,
+    ) -> Result<(), DropReason> {
+        let header = Header::decode(bytes)?;
+        if header.kind.is_setup() {
+            return self.dispatch_setup(now, meta, &header, bytes);
+        }
+        let index = lookup(
+            self.entries.borrow_mut(),
+            self.index_mask,
+            header.connection,
+        )
+        .ok_or(DropReason::UnknownConnection)?;
+        let ce = meta.ecn == Ecn::Ce;
+        let hint_mbps = self.hint(now);
+        let entries = self.entries.borrow_mut();
+        let (_, record) = connection_at(entries, index).ok_or(DropReason::UnknownConnection)?;
+        let body = take_trailer(bytes, record.trailer, meta.checksum_verified)?;
+        if record.state == State::Connecting {
+            return Err(DropReason::UnexpectedKind);
+        }
+        if !record.is_open() && header.kind != Kind::Close {
+            return Err(DropReason::UnexpectedKind);
+        }
+        let mut shared = Shared {
+            config: &self.config,
+            regions: &self.regions,
+            receives: &mut self.receives,
+            hint_mbps,
+        };
+        let mut demand = None;
+        match header.kind {
+            Kind::Data => {
+                let (data, payload) = Data::decode(&header, body)?;
+                record.heard_from_peer(now);
+                let result = record.handle_data(
+                    now,
+                    &mut shared,
+                    memory,
+                    &DataPacket {
+                        header,
+                        data,
+                        payload,
+                        ce,
+                    },
+                );
+                if let Err(reason) = result {
+                    // A refusal or a duplicate is answered.
+                    self.touched(index);
+                    return Err(reason);
+                }
+                demand = Some(data.demand);
+            }
+            Kind::Ack => {
+                let blocks = AckBlocks::decode(&header, body)?;
+                record.heard_from_peer(now);
+                record.handle_ack(now, &self.config, blocks)?;
+                if let Some(ns) = record.measured_rtt() {
+                    self.allocator.observe_rtt(ns);
+                }
+            }
+            Kind::Probe => {
+                let probe = Probe::decode(&header, body)?;
+                record.heard_from_peer(now);
+                record.handle_probe(now, &shared, &probe, ce)?;
+            }
+            Kind::Fence => {
+                let fence = Fence::decode(&header, body)?;
+                record.heard_from_peer(now);
+                record.handle_fence(&fence)?;
+            }
+            Kind::FenceAck => {
+                let mut blocks = AckBlocks::decode(&header, body)?;
+                record.heard_from_peer(now);
+                if let Some(block) = blocks.next() {
+                    record.handle_fence_ack(now, &self.config, &block)?;
+                }
+            }
+            Kind::Announce => {
+                let announce = Announce::decode(&header, body)?;
+                record.heard_from_peer(now);
+                record.handle_announce(&announce, &self.config);
+                demand = Some(announce.demand);
+            }
+            Kind::Hint => {
+                let hint = Hint::decode(&header, body)?;
+                record.heard_from_peer(now);
+                record.handle_hint(now, &self.config, &hint);
+            }
+            Kind::Close => {
+                let close = Close::decode(&header, body)?;
+                record.handle_close(now, &close);
+            }
+            Kind::CloseAck => {
+                CloseAck::decode(&header, body)?;
+                record.handle_close_ack();
+            }
+            Kind::Init | Kind::Retry | Kind::Accept | Kind::Reject => {
+                return Err(DropReason::UnexpectedKind);
+            }
+        }
+        record.resume(&mut shared, memory);
+        if let Some(demand) = demand
+            && self.config.hints
+        {
+            self.allocator.observe(
+                now,
+                index,
+                demand,
+                &mut Shares {
+                    entries,
+                    nobody: Share::IDLE,
+                },
+            );
+        }
+        self.touched(index);
+        Ok(())
+    }
+
+    pub(super) fn dispatch_setup(
+        &mut self,
+        now: Instant,
+        meta: &ReceiveMeta,
+        header: &Header,
+        bytes: &[u8],
+    ) -> Result<(), DropReason> {
+        let body = take_trailer(bytes, Trailer::Crc32c, meta.checksum_verified)?;
+        if header.kind == Kind::Init {
+            let init = Init::decode(header, body)?;
+            return self.handle_init(now, meta, &init);
+        }
+        let entries = self.entries.borrow_mut();
+        let index = lookup(entries, self.index_mask, header.connection)
+            .ok_or(DropReason::UnknownConnection)?;
+        let (_, record) = connection_at(entries, index).ok_or(DropReason::UnknownConnection)?;
+        match header.kind {
+            Kind::Accept if record.state == State::Established && !record.incoming_connection => {
+                Accept::decode(header, body)?;
+                record.probe_again();
+            }
+            _ if record.state != State::Connecting => return Err(DropReason::UnexpectedKind),
+            Kind::Retry => record.retry(now, Retry::decode(header, body)?.cookie),
+            Kind::Accept => {
+                let accept = Accept::decode(header, body)?;
+                if accept.version != VERSION {
+                    return Err(DropReason::Malformed(DecodeError::Version {
+                        got: accept.version,
+                    }));
+                }
+                if record.establish(
+                    now,
+                    &self.config,
+                    accept.source,
+                    &accept.parameters,
+                    accept.hint_mbps,
+                ) {
+                    self.statistics.connections_opened += 1;
+                }
+            }
+            _ => record.refused(Reject::decode(header, body)?.reason),
+        }
+        self.touched(index);
+        Ok(())
+    }
+
+    pub(super) fn handle_init(
+        &mut self,
+        now: Instant,
+        meta: &ReceiveMeta,
+        init: &Init,
+    ) -> Result<(), DropReason> {
+        let address = init
+            .parameters
+            .planes
+            .get(usize::from(meta.plane))
+            .ok_or(DropReason::AddressMismatch)?
+            .socket();
+        if address.ip().to_canonical() != meta.source.ip().to_canonical() {
+            return Err(DropReason::AddressMismatch);
+        }
+        let reject = |this: &mut Self, reason| {
+            let mut bytes = [0; wire::RETRY_SIZE];
+            let length = Reject {
+                connection: init.source,
+                reason,
+                detail: 0,
+            }
+            .encode(&mut bytes)
+            .unwrap_or(0);
+            this.answer(address, meta.plane, bytes, length);
+            Err(DropReason::NotAccepted)
+        };
+        if !(init.lowest_version..=init.highest_version).contains(&VERSION) {
+            return reject(self, RejectReason::Version);
+        }
+        if !self.config.listen {
+            return reject(self, RejectReason::NotListening);
+        }
+        let valid = init
+            .cookie
+            .map(|cookie| self.secret.is_valid(now, &cookie, address, init.source));
+        if valid != Some(true) {
+            let mut bytes = [0; wire::RETRY_SIZE];
+            let cookie = self.secret.cookie(now, address, init.source);
+            let length = Retry {
+                connection: init.source,
+                cookie,
+            }
+            .encode(&mut bytes)
+            .unwrap_or(0);
+            self.answer(address, meta.plane, bytes, length);
+            return if valid.is_some() {
+                Err(DropReason::BadCookie)
+            } else {
+                Ok(())
+            };
+        }
+        let known = self.entries.borrow().iter().position(|entry| {
+            entry.connection.as_ref().is_some_and(|record| {
+                record.incoming_connection
+                    && record.peer_id == init.source
+                    && record.peer == init.parameters.planes
+            })
+        });
+        if let Some(index) = known {
+            if let Some((_, record)) = connection_at(self.entries.borrow_mut(), index as u16) {
+                record.accept_again();
+            }
+            self.touched(index as u16);
+            return Ok(());
+        }
+        let Some(index) = self.free_entry() else {
+            return reject(self, RejectReason::Busy);
+        };
+        let (id, seed) = (self.new_id(index), self.secret.number());
+        let mut connection = Connection::new(
+            now,
+            id,
+            seed,
+            self.default,
+            &self.config,
+            init.parameters.planes,
+        );
+        if !connection.accept(now, &self.config, init.source, &init.parameters, meta.plane) {
+            return reject(self, RejectReason::Parameters);
+        }
+        self.statistics.connections_opened += 1;
+        self.occupy(index, connection);
+        Ok(())
+    }
+
+    /// Queues a stateless answer; dropped if too many wait.
+    pub(super) fn answer(
+        &mut self,
+        destination: SocketAddr,
+        plane: u8,
+        bytes: [u8; wire::RETRY_SIZE],
+        length: usize,
+    ) {
+        if let Some(place) = self.stateless.iter_mut().find(|place| place.is_none()) {
+            *place = Some(Stateless {
+                destination,
+                plane,
+                bytes,
+                length: length as u8,
+            });
+        }
+    }
+}
+
+/// The datagram without its trailer, which was checked here or by the device.
+#[inline]
+fn take_trailer(bytes: &[u8], trailer: Trailer, verified: bool) -> Result<&[u8], DecodeError> {
+    if verified {
+        let length = bytes.len().saturating_sub(trailer.size());
+        return Ok(bytes.get(..length).unwrap_or(bytes));
+    }
+    wire::check(bytes, trailer)
+}

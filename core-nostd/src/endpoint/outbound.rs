@@ -1,0 +1,150 @@
+//! Datagrams out: stateless answers, then the connections in turn.
+
+use core::borrow::BorrowMut;
+use core::net::SocketAddr;
+
+use super::Endpoint;
+use super::table::{ConnectionEntry, connection_at, lookup};
+use crate::connection::Shared;
+use crate::memory::Memory;
+use crate::schedule::Ring;
+use crate::time::Instant;
+use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
+use crate::wire::{self, Trailer};
+
+/// A small datagram that belongs to no connection: RETRY or REJECT.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stateless {
+    pub destination: SocketAddr,
+    pub plane: u8,
+    pub bytes: [u8; wire::RETRY_SIZE],
+    pub length: u8,
+}
+
+/// Stateless answers that may wait to be sent; more are dropped.
+pub(super) const STATELESS: usize = 4;
+
+impl<
+    const PATHS: usize,
+    const SLOTS: usize,
+    const STREAMS: usize,
+    const MESSAGES: usize,
+    const REGIONS: usize,
+    const RECEIVES: usize,
+    B,
+> Endpoint<PATHS, SLOTS, STREAMS, MESSAGES, REGIONS, RECEIVES, B>
+where
+    B: BorrowMut<[ConnectionEntry<PATHS, SLOTS, STREAMS, MESSAGES>]>,
+{
+    /// The next datagram to send: everything in front of the payload is written to `header`, the payload is named. For those that gather
+    /// payloads and append the CRC32C themselves.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        header: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
+        let transmit = self.next_transmit(now, header)?;
+        self.statistics.datagrams_sent += 1;
+        self.statistics.bytes_sent += transmit.length as u64;
+        Some(transmit)
+    }
+
+    #[inline]
+    pub(super) fn next_transmit(
+        &mut self,
+        now: Instant,
+        header: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
+        if let Some(answer) = self.stateless.iter_mut().find_map(Option::take) {
+            return Some(stateless_transmit(&answer, header));
+        }
+        let mut hint_mbps = None;
+        while let Some(index) = self.schedule.front(Ring::Ready) {
+            let hint_mbps = match hint_mbps {
+                Some(known) => known,
+                None => *hint_mbps.insert(self.hint(now)),
+            };
+            let entries = self.entries.borrow_mut();
+            let Some((_, record)) = connection_at(entries, index) else {
+                self.schedule.pop(entries, Ring::Ready);
+                continue;
+            };
+            let mut shared = Shared {
+                config: &self.config,
+                regions: &self.regions,
+                receives: &mut self.receives,
+                hint_mbps,
+            };
+            if let Some(transmit) = record.poll_transmit(now, &mut shared, header) {
+                if !record.in_run() {
+                    self.schedule.rotate(entries, Ring::Ready);
+                }
+                return Some(transmit);
+            }
+            let deadline = record.next_timeout();
+            let events = record.has_events();
+            let over = record.is_over();
+            self.schedule.pop(entries, Ring::Ready);
+            self.schedule.set_deadline(entries, index, deadline);
+            if events {
+                self.schedule.push(entries, Ring::Events, index);
+            }
+            if over {
+                self.vacate(index);
+            }
+        }
+        None
+    }
+
+    /// The next datagram to send, whole, at the start of `buffer`, which must hold the largest (payload size + 52 bytes, at least 1408).
+    pub fn poll_datagram<M: Memory>(
+        &mut self,
+        now: Instant,
+        memory: &M,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
+        let header = buffer.first_chunk_mut::<HEADER_BUFFER>()?;
+        let mut transmit = self.poll_transmit(now, header)?;
+        if let Some(slice) = transmit.payload {
+            let gathered = buffer
+                .get_mut(transmit.header_length..transmit.header_length + slice.length as usize)
+                .is_some_and(|place| memory.gather(slice.region, slice.offset, place).is_ok());
+            if !gathered {
+                let index = lookup(
+                    self.entries.borrow_mut(),
+                    self.index_mask,
+                    transmit.connection?.0,
+                )?;
+                let (_, record) = connection_at(self.entries.borrow_mut(), index)?;
+                let header = buffer.first_chunk_mut::<HEADER_BUFFER>()?;
+                transmit = record.gather_failed(now, &transmit, header)?;
+                self.touched(index);
+            }
+        }
+        if transmit.trailer {
+            let body = transmit.length - wire::CRC_SIZE;
+            wire::seal(buffer, body, Trailer::Crc32c).ok()?;
+        }
+        Some(transmit)
+    }
+}
+
+fn stateless_transmit(answer: &Stateless, header: &mut [u8; HEADER_BUFFER]) -> Transmit {
+    let length = usize::from(answer.length);
+    if let (Some(place), Some(bytes)) = (header.get_mut(..length), answer.bytes.get(..length)) {
+        place.copy_from_slice(bytes);
+    }
+    Transmit {
+        connection: None,
+        destination: answer.destination,
+        plane: answer.plane,
+        entropy: 0,
+        class: Class::Data,
+        ecn: Ecn::NotEct,
+        header_length: length,
+        payload: None,
+        trailer: true,
+        length: length + wire::CRC_SIZE,
+        slot: crate::path::inflight::NONE,
+    }
+}
