@@ -84,9 +84,11 @@ impl Driver {
             ..
         } = self;
         let mut busy = false;
-        let now = clock.now();
         for (plane, service) in services.iter().enumerate() {
+            // Read once the datagrams are here: a time from before would make round trips look shorter than they are.
+            let mut arrived = None;
             let received = inbox.receive(service, counts, |source, ecn, bytes| {
+                let now = *arrived.get_or_insert_with(|| clock.now());
                 let mut meta = ReceiveMeta {
                     source,
                     plane: plane as u8,
@@ -105,6 +107,7 @@ impl Driver {
             busy |= received > 0;
         }
         if let Some(faulty) = faulty {
+            let now = clock.now();
             while let Some(held) = faulty.incoming.pop_due(now) {
                 let _ = core.handle_datagram(now, &held.meta, &held.bytes, memory);
                 busy = true;

@@ -38,7 +38,7 @@ impl Settings {
     }
 }
 
-const WINDOW: usize = 8 << 20;
+const WINDOW: usize = 1 << 20;
 const DEPTH: u64 = 48;
 const PATIENCE: Duration = Duration::from_secs(30);
 
