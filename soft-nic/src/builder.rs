@@ -76,6 +76,7 @@ pub fn default_connection() -> ConnectionConfig {
         run: 16,
         min_probe_timeout: Duration::from_micros(500),
         initial_rtt: Duration::from_micros(200),
+        least_rtt: Duration::from_micros(100),
         ..ConnectionConfig::default()
     }
 }
