@@ -308,6 +308,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             Timer::Setup,
             Timer::Idle,
             Timer::Paths,
+            Timer::Hint,
         ] {
             self.timers.clear(timer);
         }

@@ -23,49 +23,65 @@ pub(crate) enum Timer {
     Idle,
     /// FENCEs and reopening paths.
     Paths,
+    /// The answer to an announcement.
+    Hint,
 }
 
-const TIMERS: usize = 7;
+const TIMERS: usize = 8;
 
 /// When each fires.
 #[derive(Debug)]
-pub(super) struct Timers([Instant; TIMERS]);
+pub(super) struct Timers {
+    at: [Instant; TIMERS],
+    /// What [`Self::next`] said last, or earlier if a timer was set to fire before.
+    earliest: Instant,
+    /// A timer was set to fire before what [`Self::next`] said.
+    earlier: bool,
+}
 
 impl Timers {
     pub const fn new() -> Self {
-        Self([Instant::FAR_FUTURE; TIMERS])
+        Self {
+            at: [Instant::FAR_FUTURE; TIMERS],
+            earliest: Instant::FAR_FUTURE,
+            earlier: false,
+        }
     }
 
     #[inline(always)]
     pub fn set(&mut self, timer: Timer, at: Instant) {
-        self.0[timer as usize] = at;
+        self.at[timer as usize] = at;
+        if at < self.earliest {
+            self.earliest = at;
+            self.earlier = true;
+        }
     }
 
     /// Sets it unless it fires earlier already.
     #[inline(always)]
     pub fn advance(&mut self, timer: Timer, at: Instant) {
-        let place = &mut self.0[timer as usize];
-        if at < *place {
-            *place = at;
+        if at < self.at[timer as usize] {
+            self.set(timer, at);
         }
     }
 
     #[inline(always)]
     pub fn clear(&mut self, timer: Timer) {
-        self.0[timer as usize] = Instant::FAR_FUTURE;
+        self.at[timer as usize] = Instant::FAR_FUTURE;
     }
 
+    /// When the next fires.
     #[inline]
-    pub fn next(&self) -> Instant {
-        self.0.iter().fold(
-            Instant::FAR_FUTURE,
-            |least, at| if *at < least { *at } else { least },
-        )
+    pub fn next(&mut self) -> Instant {
+        let earliest = |least: Instant, at: &Instant| if *at < least { *at } else { least };
+        self.earliest = self.at.iter().fold(Instant::FAR_FUTURE, earliest);
+        self.earlier = false;
+        self.earliest
     }
 
     /// Whether it has fired; if so it is cleared.
     fn take(&mut self, timer: Timer, now: Instant) -> bool {
-        let fired = self.0[timer as usize] <= now;
+        let fired = self.at[timer as usize] <= now;
         if fired {
             self.clear(timer);
         }
@@ -83,8 +99,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 {
     /// When [`Self::handle_timeout`] or the sending of data has something to do.
     #[inline]
-    pub(crate) fn next_timeout(&self) -> Instant {
+    pub(crate) fn next_timeout(&mut self) -> Instant {
         self.timers.next()
+    }
+
+    /// Whether that has become earlier since it was asked.
+    #[inline]
+    pub(crate) const fn is_timeout_earlier(&self) -> bool {
+        self.timers.earlier
     }
 
     /// Timers that have fired.
@@ -93,6 +115,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if self.timers.take(Timer::Ack, now) {
             self.ack_now.union(self.ack_later);
             self.ack_later = crate::storage::Bits::EMPTY;
+        }
+        if self.timers.take(Timer::Hint, now) {
+            self.set_due(due::HINT);
         }
         if self.timers.take(Timer::Probe, now) {
             self.probe_timeout(now);
@@ -114,19 +139,23 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// When a path with something in flight is to be probed.
     pub(super) fn probe_time(&self, number: u8) -> Instant {
         let path = self.send_paths.at(u16::from(number));
-        let initial = self.config.initial_rtt.as_nanos_u32();
         let least = self.config.min_probe_timeout.as_nanos();
-        let srtt = u64::from(path.rtt.smoothed_or(initial));
-        let timeout = if path.probes == 0
-            && self.burst_is_over()
-            && self.lost_lately(path.moved_at)
-            && path.rtt.is_known()
-        {
-            (srtt / 10).max(least)
+        let initial = self.config.initial_rtt.as_nanos_u32();
+        // A path that was never answered is judged by the connection's others.
+        let rtt = if path.rtt.is_known() { &path.rtt } else { &self.rtt };
+        // Nothing will follow on this path that could prove a loss: the burst is over, or its last packet was sent again and it is not its turn.
+        let last = self.burst_is_over() || path.resent;
+        let timeout = if path.probes == 0 && last && self.lost_lately(path.moved_at) && rtt.is_known() {
+            u64::from(rtt.smoothed_or(initial) / 10).max(least)
         } else {
-            let free = if self.last_epoch.marked == 0 { 2 } else { 1 };
+            // Marks make it rarer at once; else it is backed off when it begins to prove something.
+            let free = if self.last_epoch.marked == 0 {
+                self.probes_that_prove(path.moved_at)
+            } else {
+                1
+            };
             let doublings = u32::from(path.probes.saturating_sub(free)).min(20);
-            (path.rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
+            (rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
         };
         path.moved_at + Duration::from_nanos(timeout)
     }
@@ -138,6 +167,26 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn lost_lately(&self, now: Instant) -> bool {
         self.loss_seen
             && now.since(self.last_loss).as_nanos() < LOSS_MEMORY * u64::from(self.min_rtt_ns())
+    }
+
+    /// How many unanswered probes in a row are no coincidence at the rate at which packets are being lost: a probe or its answer is
+    /// lost with about twice that probability, and the product shall be below 10^-6.
+    fn probes_that_prove(&self, now: Instant) -> u8 {
+        match self.loss_share >> 6 {
+            0 => {
+                if self.lost_lately(now) {
+                    3
+                } else {
+                    2
+                }
+            }
+            1..3 => 3,
+            3..12 => 4,
+            12..25 => 5,
+            25..60 => 6,
+            60..120 => 9,
+            _ => 12,
+        }
     }
 
     /// Probes the silent path that waits longest, if the limit of probes allows; sets the timer to the next.
@@ -162,8 +211,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // Its second probe was not answered in time.
             if path.probes >= 2 {
                 self.suspect(number);
-                // Where packets are being lost anyway, two lost probes are no rarity.
-                let enough = if self.lost_lately(now) { 4 } else { 2 };
+                let enough = self.probes_that_prove(now);
                 if self.send_paths.at(u16::from(number)).probes >= enough && self.may_fence(number)
                 {
                     self.fence(now, number);
@@ -178,9 +226,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if now >= self.probe_allowed_at {
                 self.probe_due.insert(number);
                 self.set_due(due::PROBES);
-                // One in srtt/16; rarer and rarer while nothing at all is acknowledged.
+                // One in srtt/16, or srtt/128 where nothing is congested; rarer and rarer while nothing at all is acknowledged.
                 let silence = now.since(self.answered_at).as_nanos();
-                let pause = (u64::from(self.min_rtt_ns()) / 16).max(silence / 64);
+                let part = if self.is_clear() { 128 } else { 16 };
+                let pause = (u64::from(self.min_rtt_ns()) / part).max(silence / 64);
                 self.probe_allowed_at = now + Duration::from_nanos(pause);
             }
             // Others may wait.
