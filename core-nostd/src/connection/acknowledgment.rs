@@ -211,7 +211,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.rtt.sample(sample);
         path.latest_rtt_ns = sample;
         self.rtt.sample(sample);
-        if self.min_rtt.sample(now, sample) {
+        let least = self.config.least_rtt.as_nanos_u32();
+        if self.min_rtt.sample(now, sample.max(least)) {
             self.network_changed(config);
         }
     }
