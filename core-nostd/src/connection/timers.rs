@@ -29,43 +29,57 @@ const TIMERS: usize = 7;
 
 /// When each fires.
 #[derive(Debug)]
-pub(super) struct Timers([Instant; TIMERS]);
+pub(super) struct Timers {
+    at: [Instant; TIMERS],
+    /// What [`Self::next`] said last, or earlier if a timer was set to fire before.
+    earliest: Instant,
+    /// A timer was set to fire before what [`Self::next`] said.
+    earlier: bool,
+}
 
 impl Timers {
     pub const fn new() -> Self {
-        Self([Instant::FAR_FUTURE; TIMERS])
+        Self {
+            at: [Instant::FAR_FUTURE; TIMERS],
+            earliest: Instant::FAR_FUTURE,
+            earlier: false,
+        }
     }
 
     #[inline(always)]
     pub fn set(&mut self, timer: Timer, at: Instant) {
-        self.0[timer as usize] = at;
+        self.at[timer as usize] = at;
+        if at < self.earliest {
+            self.earliest = at;
+            self.earlier = true;
+        }
     }
 
     /// Sets it unless it fires earlier already.
     #[inline(always)]
     pub fn advance(&mut self, timer: Timer, at: Instant) {
-        let place = &mut self.0[timer as usize];
-        if at < *place {
-            *place = at;
+        if at < self.at[timer as usize] {
+            self.set(timer, at);
         }
     }
 
     #[inline(always)]
     pub fn clear(&mut self, timer: Timer) {
-        self.0[timer as usize] = Instant::FAR_FUTURE;
+        self.at[timer as usize] = Instant::FAR_FUTURE;
     }
 
+    /// When the next fires.
     #[inline]
-    pub fn next(&self) -> Instant {
-        self.0.iter().fold(
-            Instant::FAR_FUTURE,
-            |least, at| if *at < least { *at } else { least },
-        )
+    pub fn next(&mut self) -> Instant {
+        let earliest = |least: Instant, at: &Instant| if *at < least { *at } else { least };
+        self.earliest = self.at.iter().fold(Instant::FAR_FUTURE, earliest);
+        self.earlier = false;
+        self.earliest
     }
 
     /// Whether it has fired; if so it is cleared.
     fn take(&mut self, timer: Timer, now: Instant) -> bool {
-        let fired = self.0[timer as usize] <= now;
+        let fired = self.at[timer as usize] <= now;
         if fired {
             self.clear(timer);
         }
@@ -83,8 +97,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 {
     /// When [`Self::handle_timeout`] or the sending of data has something to do.
     #[inline]
-    pub(crate) fn next_timeout(&self) -> Instant {
+    pub(crate) fn next_timeout(&mut self) -> Instant {
         self.timers.next()
+    }
+
+    /// Whether that has become earlier since it was asked.
+    #[inline]
+    pub(crate) const fn is_timeout_earlier(&self) -> bool {
+        self.timers.earlier
     }
 
     /// Timers that have fired.

@@ -16,7 +16,7 @@ use crate::rate::allocator::{Allocator, Share};
 use crate::schedule::{Ring, Schedule};
 use crate::stats::{ConnectionStatistics, EndpointStatistics, PathStatistics};
 use crate::storage::Table;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::wire::{self, PlaneAddress, Planes};
 use crate::work::{
     CloseMode, ConnectError, ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest,
@@ -323,12 +323,13 @@ where
                 return;
             }
             let entries = self.entries.borrow_mut();
-            // Until it was asked for datagrams the entry has no deadline: it is asked next.
-            self.schedule
-                .set_deadline(entries, index, Instant::FAR_FUTURE);
+            let mut next = Instant::FAR_FUTURE;
             if let Some((_, record)) = connection_at(entries, index) {
                 record.handle_timeout(now, &self.config);
+                // Each timer fires once in a call.
+                next = record.next_timeout().max(now + Duration::from_nanos(1));
             }
+            self.schedule.set_deadline(entries, index, next);
             self.touched(index);
         }
     }

@@ -76,7 +76,13 @@ where
                 hint_mbps,
             };
             if let Some(transmit) = record.poll_transmit(now, &mut shared, header) {
-                if !record.in_run() {
+                // A sender that its line holds back never comes to the end below.
+                let deadline = record.is_timeout_earlier().then(|| record.next_timeout());
+                let in_run = record.in_run();
+                if let Some(deadline) = deadline {
+                    self.schedule.set_deadline(entries, index, deadline);
+                }
+                if !in_run {
                     self.schedule.rotate(entries, Ring::Ready);
                 }
                 return Some(transmit);
