@@ -132,6 +132,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// When a path with something in flight is to be probed.
+    // spec: MR-PROBE-001
     pub(super) fn probe_time(&self, number: u8) -> Instant {
         let path = self.send_paths.at(u16::from(number));
         let initial = self.config.initial_rtt.as_nanos_u32();
@@ -142,8 +143,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             && self.lost_lately(path.moved_at)
             && path.rtt.is_known()
         {
+            // spec: MR-PROBE-004
             (srtt / 10).max(least)
         } else {
+            // spec: MR-PROBE-003
             let free = if self.last_epoch.marked == 0 { 2 } else { 1 };
             let doublings = u32::from(path.probes.saturating_sub(free)).min(20);
             (path.rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
@@ -180,10 +183,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 continue;
             }
             // Its second probe was not answered in time.
+            // spec: MR-PROBE-007
             if path.probes >= 2 {
                 self.suspect(number);
                 // Where packets are being lost anyway, two lost probes are no rarity.
                 let enough = if self.lost_lately(now) { 4 } else { 2 };
+                // spec: MR-FENCE-001
                 if self.send_paths.at(u16::from(number)).probes >= enough && self.may_fence(number)
                 {
                     self.fence(now, number);
@@ -195,6 +200,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
         }
         if let Some((_, number)) = waiting {
+            // spec: MR-PROBE-005
             if now >= self.probe_allowed_at {
                 self.probe_due.insert(number);
                 self.set_due(due::PROBES);
@@ -231,6 +237,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         let next = if self.is_owed() {
+            // spec: MR-TIME-001
             let deadline = self.answered_at + self.config.failure_timeout;
             if now >= deadline {
                 self.fail(now, CloseReason::Unreachable);
@@ -240,6 +247,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         } else if self.config.keep_alive == Duration::ZERO {
             return;
         } else {
+            // spec: MR-TIME-002
             let deadline = self.heard_at + self.config.keep_alive;
             if now >= deadline {
                 self.keep_alive(now);
