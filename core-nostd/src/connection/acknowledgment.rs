@@ -221,6 +221,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.send_paths.at_mut(u16::from(number));
         path.rtt.sample(sample);
         path.latest_rtt_ns = sample;
+        self.rtt.sample(sample);
         if self.min_rtt.sample(now, sample) {
             self.network_changed(config);
         }
@@ -280,6 +281,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     fn end_epoch(&mut self, now: Instant) {
         self.last_epoch = core::mem::take(&mut self.epoch);
+        let (lost, all) = (
+            u32::from(self.last_epoch.lost),
+            u32::from(self.last_epoch.lost) + u32::from(self.last_epoch.acknowledged),
+        );
+        if let Some(permille) = (lost * 1000).checked_div(all) {
+            self.loss_share = self.loss_share - self.loss_share / 64 + permille;
+        }
         self.collapsed_this_epoch = false;
         self.epoch_ends = now + Duration::from_nanos(u64::from(self.min_rtt_ns()));
         self.epochs += 1;

@@ -77,6 +77,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.set_usable(number, false);
     }
 
+    /// Nothing speaks of congestion: what is not acknowledged in time is not in the network any more, so it need not count.
+    pub(super) fn is_clear(&self) -> bool {
+        self.controller.is_hinted()
+            && self.epoch.marked == 0
+            && self.last_epoch.marked == 0
+            && !self.is_losing_heavily()
+    }
+
     /// Whether a suspect path is to be given up: a sibling made progress since, that sibling is clear, and the connection as a whole is not losing heavily.
     // spec: MR-FENCE-001
     pub(super) fn may_fence(&self, number: u8) -> bool {

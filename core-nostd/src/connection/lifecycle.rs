@@ -328,6 +328,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             Timer::Setup,
             Timer::Idle,
             Timer::Paths,
+            Timer::Hint,
         ] {
             self.timers.clear(timer);
         }

@@ -33,7 +33,7 @@ use crate::message::stream::Stream;
 use crate::path::entropy::EntropyChooser;
 use crate::path::inflight::{List, Slots};
 use crate::path::receive::ReceivePath;
-use crate::path::rtt::MinimumRtt;
+use crate::path::rtt::{MinimumRtt, Rtt};
 use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::{AnyController, Controller, Network};
 use crate::rate::pacer::Pacer;
@@ -155,6 +155,8 @@ pub struct Connection<
     /// The window, and not the application or the pacer, held the sender back last time.
     limited: bool,
     min_rtt: MinimumRtt,
+    /// Over all paths.
+    rtt: Rtt,
     wire_packet_bytes: u32,
     epoch: Epoch,
     last_epoch: Epoch,
@@ -162,6 +164,8 @@ pub struct Connection<
     epochs: u8,
     collapsed_this_epoch: bool,
     last_loss: Instant,
+    /// Share of packets lost, smoothed over about 64 round trips, in 1/64000.
+    loss_share: u32,
     loss_seen: bool,
     /// A mark was ever seen: delay need not stand in for marks.
     marks_seen: bool,
@@ -280,6 +284,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             outstanding: 0,
             limited: false,
             min_rtt: MinimumRtt::new(),
+            rtt: Rtt::UNKNOWN,
             wire_packet_bytes: 4214,
             epoch: Epoch::default(),
             last_epoch: Epoch::default(),
@@ -287,6 +292,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             epochs: 0,
             collapsed_this_epoch: false,
             last_loss: Instant::ZERO,
+            loss_share: 0,
             loss_seen: false,
             marks_seen: false,
             requests: OutTable::new(),

@@ -37,6 +37,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         // spec: MR-PATH-002
         slot.tsn = record.take_tsn(now);
         record.bytes += u64::from(slot.length);
+        record.resent = retransmission;
         if retransmission {
             record.retransmitted += 1;
         } else {
@@ -44,7 +45,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let (plane, entropy, generation) = (record.plane, record.entropy, record.generation);
         self.slots.push(&mut record.inflight, index);
-        if record.inflight.len() == 1 {
+        if record.inflight.len() == 1 || retransmission {
             let at = self.probe_time(path);
             self.timers.advance(Timer::Probe, at);
         }

@@ -23,9 +23,11 @@ pub(crate) enum Timer {
     Idle,
     /// FENCEs and reopening paths.
     Paths,
+    /// The answer to an announcement.
+    Hint,
 }
 
-const TIMERS: usize = 7;
+const TIMERS: usize = 8;
 
 /// When each fires.
 #[derive(Debug)]
@@ -114,6 +116,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.ack_now.union(self.ack_later);
             self.ack_later = crate::storage::Bits::EMPTY;
         }
+        if self.timers.take(Timer::Hint, now) {
+            self.set_due(due::HINT);
+        }
         if self.timers.take(Timer::Probe, now) {
             self.probe_timeout(now);
         }
@@ -135,21 +140,27 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-PROBE-001
     pub(super) fn probe_time(&self, number: u8) -> Instant {
         let path = self.send_paths.at(u16::from(number));
-        let initial = self.config.initial_rtt.as_nanos_u32();
         let least = self.config.min_probe_timeout.as_nanos();
-        let srtt = u64::from(path.rtt.smoothed_or(initial));
-        let timeout = if path.probes == 0
-            && self.burst_is_over()
-            && self.lost_lately(path.moved_at)
-            && path.rtt.is_known()
-        {
+        let initial = self.config.initial_rtt.as_nanos_u32();
+        // A path that was never answered is judged by the connection's others.
+        let rtt = if path.rtt.is_known() { &path.rtt } else { &self.rtt };
+        // Nothing will follow on this path that could prove a loss: the burst is over, or its last packet was sent again and the window is small.
+        let last = self.burst_is_over() || (path.resent && !self.is_clear());
+        // Under heavy loss the probe itself is likely to be lost: two.
+        let early = if self.loss_share >> 6 < 30 { 1 } else { 2 };
+        let timeout = if path.probes < early && last && self.lost_lately(path.moved_at) && rtt.is_known() {
             // spec: MR-PROBE-004
-            (srtt / 10).max(least)
+            u64::from(rtt.smoothed_or(initial) / 10).max(least)
         } else {
+            // Marks make it rarer at once; else it is backed off when it begins to prove something.
             // spec: MR-PROBE-003
-            let free = if self.last_epoch.marked == 0 { 2 } else { 1 };
+            let free = if self.last_epoch.marked == 0 {
+                self.probes_that_prove(path.moved_at)
+            } else {
+                1
+            };
             let doublings = u32::from(path.probes.saturating_sub(free)).min(20);
-            (path.rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
+            (rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
         };
         path.moved_at + Duration::from_nanos(timeout)
     }
@@ -161,6 +172,26 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn lost_lately(&self, now: Instant) -> bool {
         self.loss_seen
             && now.since(self.last_loss).as_nanos() < LOSS_MEMORY * u64::from(self.min_rtt_ns())
+    }
+
+    /// How many unanswered probes in a row are no coincidence at the rate at which packets are being lost: a probe or its answer is
+    /// lost with about twice that probability, and the product shall be below 10^-6.
+    fn probes_that_prove(&self, now: Instant) -> u8 {
+        match self.loss_share >> 6 {
+            0 => {
+                if self.lost_lately(now) {
+                    3
+                } else {
+                    2
+                }
+            }
+            1..3 => 3,
+            3..12 => 4,
+            12..25 => 5,
+            25..60 => 6,
+            60..120 => 9,
+            _ => 12,
+        }
     }
 
     /// Probes the silent path that waits longest, if the limit of probes allows; sets the timer to the next.
@@ -186,8 +217,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // spec: MR-PROBE-007
             if path.probes >= 2 {
                 self.suspect(number);
-                // Where packets are being lost anyway, two lost probes are no rarity.
-                let enough = if self.lost_lately(now) { 4 } else { 2 };
+                let enough = self.probes_that_prove(now);
                 // spec: MR-FENCE-001
                 if self.send_paths.at(u16::from(number)).probes >= enough && self.may_fence(number)
                 {
@@ -204,9 +234,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if now >= self.probe_allowed_at {
                 self.probe_due.insert(number);
                 self.set_due(due::PROBES);
-                // One in srtt/16; rarer and rarer while nothing at all is acknowledged.
+                // One in srtt/16, or srtt/128 where nothing is congested; rarer and rarer while nothing at all is acknowledged.
                 let silence = now.since(self.answered_at).as_nanos();
-                let pause = (u64::from(self.min_rtt_ns()) / 16).max(silence / 64);
+                let part = if self.is_clear() { 128 } else { 16 };
+                let pause = (u64::from(self.min_rtt_ns()) / part).max(silence / 64);
                 self.probe_allowed_at = now + Duration::from_nanos(pause);
             }
             // Others may wait.

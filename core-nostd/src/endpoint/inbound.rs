@@ -141,7 +141,7 @@ where
             Kind::Announce => {
                 let announce = Announce::decode(&header, body)?;
                 record.heard_from_peer(now);
-                record.handle_announce(&announce, &self.config);
+                record.handle_announce(now, &announce, &self.config);
                 demand = Some(announce.demand);
             }
             Kind::Hint => {

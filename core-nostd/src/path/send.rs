@@ -83,8 +83,8 @@ pub struct SendPath {
     pub backoff: u8,
     /// Comparisons in a row in which it was much worse than its siblings.
     pub worse: u8,
-    /// Marked since its entropy was chosen.
-    pub marked: bool,
+    /// Its latest data packet was sent again.
+    pub resent: bool,
 }
 
 impl SendPath {
@@ -119,7 +119,7 @@ impl SendPath {
         probes: 0,
         backoff: 0,
         worse: 0,
-        marked: false,
+        resent: false,
     };
 
     /// Nothing is outstanding: neither in flight nor waiting to be sent again.
@@ -176,7 +176,6 @@ impl SendPath {
     pub fn change_entropy(&mut self, entropy: u16) {
         self.entropy = entropy;
         self.rtt = Rtt::UNKNOWN;
-        self.marked = false;
         self.worse = 0;
         self.epoch_good = 0;
         self.epoch_bad = 0;
