@@ -50,6 +50,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.acknowledged_now(path);
         let receive = self.receive_paths.at(u16::from(path));
         let entropy = receive.reply;
+        // spec: MR-HINT-003
         let block = receive.block(now, path, shared.hint_mbps);
         let mut length = ACK_SIZE;
         if let Some(first) = out.first_chunk_mut::<ACK_SIZE>() {
@@ -86,6 +87,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.timers.clear(Timer::Ack);
         }
         self.statistics.acks_sent += 1;
+        // spec: MR-PATH-015
         let plane = path % self.agreed.planes.max(1);
         // Both sides checked that the planes agreed on have addresses.
         self.transmit(plane, entropy, Class::Control, length)
@@ -120,16 +122,23 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         self.controller.tick(now);
         let window = self.controller.window();
+        // spec: MR-CC-001
         if self.outstanding != 0 && u64::from(self.outstanding) << 16 >= u64::from(window) {
             self.limited = true;
             return None;
         }
+<<<<<<< HEAD
         // The pacer does not break a run, which is to leave in one piece.
         if let Some(at) = self.pacer.blocked_until(now).filter(|_| !self.in_run()) {
+=======
+        // spec: MR-CC-012
+        if let Some(at) = self.pacer.blocked_until(now) {
+>>>>>>> spec
             self.limited = false;
             self.timers.set(Timer::Pace, at);
             return None;
         }
+        // spec: MR-LOSS-003
         while let Some(path) = self.lost_paths.first() {
             let record = self.send_paths.at_mut(u16::from(path));
             let Some(index) = self.slots.pop(&mut record.lost) else {
@@ -186,6 +195,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         let record = self.send_paths.at_mut(u16::from(path));
         let slot = self.slots.at_mut(index);
+        // spec: MR-PATH-001
         slot.psn = record.next_psn;
         record.next_psn = record.next_psn.wrapping_add(1);
         let transmit = self.send_slot(now, shared, path, index, out);

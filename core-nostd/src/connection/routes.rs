@@ -97,6 +97,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// At most as many paths as there are packets in the window are used, or each would be too sparse for the loss rule to see.
     #[inline]
+    // spec: MR-PATH-017
     pub(super) fn follow_window(&mut self, window: u32) {
         let packets = (window.min(255 << 16).div_ceil(1 << 16)).max(1) as u16;
         let count = self.usable_count;

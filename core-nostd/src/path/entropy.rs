@@ -31,6 +31,7 @@ impl EntropyChooser {
 
     /// A value below `count` that is neither remembered as failed nor `taken`. If none is found in a bounded number of
     /// tries, any value.
+    // spec: MR-PATH-021
     pub fn choose(&mut self, plane: u8, count: u16, taken: impl Fn(u16) -> bool) -> u16 {
         let mut candidate = 0;
         let tries = u32::from(count).min(64);
