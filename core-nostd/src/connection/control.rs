@@ -319,15 +319,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if let Some(reply) = reply {
             path.reply = reply;
         }
-<<<<<<< HEAD
+        // spec: MR-PROBE-002
         if path.note_probe(now, probe.tsn, ce).gap {
             self.gap_seen = true;
             self.last_gap = now;
         }
-=======
-        // spec: MR-PROBE-002
-        path.note_probe(now, probe.tsn, ce);
->>>>>>> spec
         self.ack_now.insert(probe.path);
         Ok(())
     }

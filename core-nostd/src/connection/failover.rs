@@ -54,7 +54,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A path told something new.
-<<<<<<< HEAD
+    // spec: MR-PROBE-008
     pub(super) fn path_answered(&mut self, now: Instant, number: u8) {
         let path = self.send_paths.at(u16::from(number));
         let plane = path.plane;
@@ -64,12 +64,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.activate_path(number);
                 self.plane_answered(now, plane);
             }
-=======
-    pub(super) fn path_answered(&mut self, number: u8) {
-        match self.send_paths.at(u16::from(number)).state {
-            // spec: MR-PROBE-008
-            PathState::Suspect | PathState::Reopening => self.activate_path(number),
->>>>>>> spec
             _ => {}
         }
     }
@@ -234,18 +228,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.timers.set(Timer::Paths, next);
     }
 
-<<<<<<< HEAD
     /// The pause before a path is tried again. It doubles each time; a random part keeps the paths of a plane that failed together
     /// from being tried together, so that one of them soon sees it return.
-=======
-    /// The pause before a path is tried again; it doubles each time.
     // spec: MR-FENCE-003, MR-FENCE-010
->>>>>>> spec
     fn back_off(&mut self, number: u8) -> Duration {
         let timeout = 2 * u64::from(self.min_rtt_ns());
         let base = timeout.max(self.config.min_probe_timeout.as_nanos());
         let path = self.send_paths.at_mut(u16::from(number));
-        let pause = base.saturating_mul(1 << path.backoff.min(30)).min(LONGEST_BACKOFF.as_nanos());
+        let pause = base
+            .saturating_mul(1 << path.backoff.min(30))
+            .min(LONGEST_BACKOFF.as_nanos());
         path.backoff = path.backoff.saturating_add(1);
         let random = u64::from(self.entropies.random(1 << 15));
         Duration::from_nanos(pause / 2 + (pause * random >> 16))

@@ -84,14 +84,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.accept(header.psn);
         let noted = path.note_transmission(now, header.tsn, header.psn, ce);
         path.unacknowledged += 1;
-<<<<<<< HEAD
+        // spec: MR-PATH-013, MR-PATH-014
         if noted.gap {
             self.gap_seen = true;
             self.last_gap = now;
         }
-=======
-        // spec: MR-PATH-013, MR-PATH-014
->>>>>>> spec
         if noted.gap
             || noted.ce_changed
             || header.flags.contains(Flags::ACK_REQUEST)

@@ -127,13 +127,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.limited = true;
             return None;
         }
-<<<<<<< HEAD
         // The pacer does not break a run, which is to leave in one piece.
-        if let Some(at) = self.pacer.blocked_until(now).filter(|_| !self.in_run()) {
-=======
         // spec: MR-CC-012
-        if let Some(at) = self.pacer.blocked_until(now) {
->>>>>>> spec
+        if let Some(at) = self.pacer.blocked_until(now).filter(|_| !self.in_run()) {
             self.limited = false;
             self.timers.set(Timer::Pace, at);
             return None;

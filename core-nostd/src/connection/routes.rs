@@ -36,7 +36,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// are of one.
     #[inline]
     fn has_room(&self, path: u8) -> bool {
-        let weight = self.controller.weight(path).max(u32::from(self.config.run) << 16);
+        let weight = self
+            .controller
+            .weight(path)
+            .max(u32::from(self.config.run) << 16);
         self.send_paths
             .at(u16::from(path))
             .has_room(weight, u32::from(self.agreed.window))
