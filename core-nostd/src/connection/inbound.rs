@@ -452,7 +452,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let Some(message) = self
             .requests
             .get(index)
-            .filter(|message| message.token == data.key && message.expects_response())
+            .filter(|message| message.immediate == data.key && message.expects_response())
         else {
             // The request was flushed. Its response has nowhere to go, but its packets must be acknowledged.
             return Ok(());

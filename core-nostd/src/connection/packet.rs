@@ -102,7 +102,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             data.length = message.length;
             data.offset = slot.offset;
             match message.opcode {
-                Opcode::ReadResponse | Opcode::AtomicResponse => data.key = message.token,
+                Opcode::ReadResponse | Opcode::AtomicResponse => data.key = message.immediate,
                 Opcode::Error => {}
                 _ => {
                     data.stream = message.stream;
@@ -113,13 +113,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     if message.is_send() {
                         data.key = 0;
                         data.address = SendAddress {
-                            rsn: message.rsn,
+                            rsn: message.address as u32,
                             attempt: slot.attempt,
                         }
                         .to_bits();
-                    }
-                    if message.expects_response() {
-                        data.immediate = message.token;
                     }
                     header.flags = header
                         .flags
@@ -206,7 +203,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             attempt: 0,
             stream: message.stream,
             msn: message.msn,
-            token: message.token,
+            token: message.immediate,
         };
         message.make_error(&report);
         if !queued {

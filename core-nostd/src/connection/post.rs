@@ -46,7 +46,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let record = self.streams.at_mut(stream);
         // spec: MR-MSG-001
         message.msn = record.next_msn;
-        message.rsn = record.next_rsn;
+        if message.is_send() {
+            message.address = u64::from(record.next_rsn);
+        }
         let index = self.requests.insert(message).ok_or(PostError::QueueFull)?;
         record.next_msn = record.next_msn.wrapping_add(1);
         if message.is_send() || message.opcode == Opcode::WriteImm {
@@ -54,7 +56,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if message.expects_response() {
             self.token = self.token.wrapping_add(1 << 14);
-            self.requests.at_mut(index).token = (self.token & !0x3fff) | u32::from(index) | 1 << 31;
+            self.requests.at_mut(index).immediate =
+                (self.token & !0x3fff) | u32::from(index) | 1 << 31;
         }
         if record.last == NONE {
             record.first = index;

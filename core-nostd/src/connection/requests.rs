@@ -152,7 +152,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             },
             address: entry.address,
             key: entry.key,
-            token: entry.immediate,
+            immediate: entry.immediate,
             length: entry.length,
             stream: entry.stream,
             msn: entry.msn,
