@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use metaroce_core::config::ConnectionConfig;
 use metaroce_core::memory::Region;
+use metaroce_core::wire::DecodeError;
 use metaroce_core::work::{CloseReason, ConnectionHandle, Event};
 use metaroce_sim::host::{Host, Payload, secret, set_addresses};
 use metaroce_sim::packet::HostId;
@@ -97,6 +98,7 @@ impl<'a> World<'a> {
                 Err(error) => panic!("configuration: {error}"),
             };
             let mut memory = OracleMemory::default();
+            memory.unreadable = host.unreadable;
             let mut keys = Vec::new();
             for region in 0..REGIONS {
                 memory
@@ -293,18 +295,7 @@ impl<'a> World<'a> {
             self.judge
                 .violation(now, "the network lost count of its packets".into());
         }
-        let copies: u64 = self
-            .sim
-            .hosts
-            .iter()
-            .map(|host| host.received.dropped(DropReason::Duplicate))
-            .sum();
-        if self.plan.orderly && copies > 0 {
-            self.judge.violation(
-                now,
-                format!("{copies} data packets were sent again that had arrived"),
-            );
-        }
+        self.judge_drops(now);
         self.judge.finish(now, &self.sim.hosts, &self.sides);
         let hash = self.hash ^ self.sim.network.trace_hash();
         Outcome {
@@ -319,6 +310,55 @@ impl<'a> World<'a> {
                     .map(|host| host.received.dropped[i])
                     .sum()
             }),
+        }
+    }
+
+    /// Endpoints that keep the rules give each other no reason for most drops.
+    fn judge_drops(&mut self, now: Time) {
+        let dropped: [u64; DropReason::COUNT] = std::array::from_fn(|i| {
+            self.sim
+                .hosts
+                .iter()
+                .map(|host| host.received.dropped[i])
+                .sum()
+        });
+        let never = [
+            DropReason::UnknownPath,
+            DropReason::BeyondWindow,
+            DropReason::BadAcknowledgment,
+            DropReason::UnknownStream,
+            DropReason::InconsistentMessage,
+            DropReason::MemoryFault,
+            DropReason::AddressMismatch,
+        ];
+        for reason in never {
+            let count = dropped[reason.index()];
+            if count > 0 {
+                self.judge
+                    .violation(now, format!("{count} datagrams dropped as {reason:?}"));
+            }
+        }
+        let malformed: u64 = dropped[DropReason::COUNT - DecodeError::REASONS..]
+            .iter()
+            .sum();
+        // Without checksums agreed on, a datagram that overtakes the ACCEPT seems to lack one.
+        let checked = self
+            .plan
+            .hosts
+            .iter()
+            .all(|host| !host.config.omit_checksum);
+        if malformed > 0 && checked && !self.plan.faults.corruption {
+            self.judge.violation(
+                now,
+                format!("{malformed} datagrams malformed though none was damaged"),
+            );
+        }
+        let copies = dropped[DropReason::Duplicate.index()];
+        if copies > 0 && self.plan.orderly {
+            self.judge.violation(
+                now,
+                format!("{copies} data packets were sent again that had arrived"),
+            );
         }
     }
 
