@@ -136,6 +136,7 @@ pub enum AtomicChange {
 impl AtomicChange {
     /// The word after the operation.
     #[must_use]
+    // spec: MR-READ-003
     pub const fn apply(self, old: u64) -> u64 {
         match self {
             Self::FetchAdd { add } => old.wrapping_add(add),
@@ -263,6 +264,7 @@ impl<const REGIONS: usize> Regions<REGIONS> {
         let index = free as u16;
         let entry = self.entries.at_mut(index);
         // The top bit keeps a key from being zero, which means "free" here and "none" on the wire.
+        // spec: MR-MEM-001
         let key = 1 << 31 | (random << INDEX_BITS) | u32::from(index);
         *entry = Entry {
             base,
@@ -295,6 +297,7 @@ impl<const REGIONS: usize> Regions<REGIONS> {
     /// # Errors
     /// An [`AccessFault`] that says what was wrong.
     #[inline]
+    // spec: MR-MEM-002
     pub fn check_remote(
         &self,
         key: u32,
@@ -325,6 +328,7 @@ impl<const REGIONS: usize> Regions<REGIONS> {
     ///
     /// # Errors
     /// A [`RegionError`] that says what was wrong.
+    // spec: MR-MEM-004
     pub fn check_local(&self, slice: LocalSlice, right: Access) -> Result<(), RegionError> {
         let entry = self
             .entries

@@ -114,6 +114,7 @@ impl<const PATHS: usize> Wheel<PATHS> {
     /// Moves a path's virtual time on for `packets` that it carries. Weights are relative to `mean`, any unit:
     /// a path of mean weight moves by four buckets a packet.
     #[inline]
+    // spec: MR-PATH-018
     pub fn charge(&mut self, path: u8, packets: u32, weight: u32, mean: u32) {
         let stride = if weight == mean {
             4 << FRACTION

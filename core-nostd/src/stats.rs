@@ -51,6 +51,7 @@ impl DropReason {
 
     /// The counter of this reason.
     #[must_use]
+    // spec: MR-ERR-004
     pub const fn index(&self) -> usize {
         match self {
             Self::UnknownConnection => 0,

@@ -40,10 +40,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             ce,
         } = *packet;
         let (header, data) = (&header, &data);
+        // spec: MR-PATH-009
         self.current_generation(header.path, header.generation)?;
         let number = u16::from(header.path);
         match self.receive_paths.at(number).classify(header.psn) {
             Arrival::New => {}
+            // spec: MR-PATH-007, MR-PATH-013
             Arrival::Duplicate => {
                 let path = self.receive_paths.at_mut(number);
                 path.note_duplicate();
@@ -52,8 +54,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.statistics.duplicates_received += 1;
                 return Err(DropReason::Duplicate);
             }
+            // spec: MR-PATH-008
             Arrival::BeyondWindow => return Err(DropReason::BeyondWindow),
         }
+        // spec: MR-ERR-001, MR-MSG-002
         match data.opcode {
             Opcode::Write | Opcode::WriteImm => {
                 self.accept_write(shared, memory, header, data, payload)?
@@ -71,6 +75,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 let report = ErrorReport::decode(payload)?;
                 self.accept_error(now, &report);
             }
+            // spec: MR-MSG-011
             Opcode::Nop => {}
         }
         self.statistics.packets_received += 1;
@@ -79,6 +84,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.accept(header.psn);
         let noted = path.note_transmission(now, header.tsn, header.psn, ce);
         path.unacknowledged += 1;
+        // spec: MR-PATH-013, MR-PATH-014
+        if noted.gap {
+            self.gap_seen = true;
+            self.last_gap = now;
+        }
         if noted.gap
             || noted.ce_changed
             || header.flags.contains(Flags::ACK_REQUEST)
@@ -86,6 +96,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         {
             self.ack_now.insert(header.path);
         } else {
+            // spec: MR-PATH-014
             self.ack_later.insert(header.path);
             self.timers
                 .advance(Timer::Ack, now + shared.config.ack_delay);
@@ -105,12 +116,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let path = self.receive_paths.at_mut(u16::from(number));
         if generation == path.generation() {
+            // spec: MR-FENCE-004
             return if path.is_frozen() {
                 Err(DropReason::Frozen)
             } else {
                 Ok(())
             };
         }
+        // spec: MR-FENCE-008
         if path.is_frozen() && generation == path.generation().wrapping_add(1) {
             *path = ReceivePath::new(generation, path.reply);
             return Ok(());
@@ -121,6 +134,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Checks that a stream takes messages, and that this one is not over. Returns whether it is its turn.
     #[inline]
     fn in_turn(&self, data: &Data) -> Result<bool, DropReason> {
+        // spec: MR-STREAM-001
         if data.stream >= self.agreed.streams {
             return Err(DropReason::UnknownStream);
         }
@@ -128,10 +142,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             .streams
             .get(data.stream)
             .ok_or(DropReason::UnknownStream)?;
+        // spec: MR-STREAM-004
         if stream.failed.is_some() {
             return Err(DropReason::Refused(ErrorCode::StreamError));
         }
         let ahead = data.msn.wrapping_sub(stream.expected_msn);
+        // spec: MR-MSG-008
         if ahead >= 1 << 31 {
             return Err(DropReason::StaleMessage);
         }
@@ -148,6 +164,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         payload: &[u8],
     ) -> Result<(), DropReason> {
         let turn = self.in_turn(data)?;
+        // spec: MR-MEM-006, MR-MEM-003
         let place = if data.length == 0 {
             None
         } else {
@@ -198,6 +215,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let known = self.incoming.find(data.stream, data.msn);
         let index = match known {
             Some(index) if self.incoming.at(index).progress != InProgress::Refused => {
+                // spec: MR-RNR-004
                 if self.incoming.at(index).attempt != attempt {
                     return Err(DropReason::StaleMessage);
                 }
@@ -207,6 +225,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 if let Some(index) = known {
                     // Refused before: only a later attempt counts.
                     let age = attempt.wrapping_sub(self.incoming.at(index).attempt);
+                    // spec: MR-RNR-004
                     if age == 0 || age >= 1 << 7 {
                         return Err(DropReason::StaleMessage);
                     }
@@ -247,11 +266,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let stream = self.streams.at(data.stream);
         let buffer = match stream.shared {
+            // spec: MR-RNR-001
             Some(queue) => shared.receives.bind_shared(queue),
             None => shared.receives.bind(&stream.receives, rsn),
         };
         let Some(buffer) = buffer else {
             // Without a report nothing is refused: as if it had been lost.
+            // spec: MR-RNR-002, MR-ERR-002
             self.report(data, ErrorCode::ReceiverNotReady, attempt)?;
             self.statistics.rnr_sent += 1;
             let refused = InMessage {
@@ -270,6 +291,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             return Err(DropReason::Refused(ErrorCode::ReceiverNotReady));
         };
+        // spec: MR-RNR-007
         if data.length > shared.receives.local(buffer).length {
             // The record keeps the buffer until the stream's receives are flushed.
             let kept = InMessage {
@@ -304,6 +326,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     ) -> Result<u16, DropReason> {
         if let Some(index) = self.incoming.find(data.stream, data.msn) {
             let entry = self.incoming.at(index);
+            // spec: MR-MSG-007
             if entry.progress != InProgress::Open
                 || entry.opcode != data.opcode
                 || entry.length != data.length
@@ -327,6 +350,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 progress: InProgress::Open,
                 ..InMessage::FREE
             })
+            // spec: MR-MSG-009
             .ok_or(DropReason::NoRoom)
     }
 
@@ -341,6 +365,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         turn: bool,
     ) {
         let entry = self.incoming.at_mut(index);
+        // spec: MR-MSG-003
         entry.remaining -= payload.len() as u32;
         if entry.remaining == 0 {
             entry.progress = InProgress::Ready;
@@ -368,9 +393,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         } else {
             Access::REMOTE_READ
         };
+        // spec: MR-READ-002
         if atomic && !data.address.is_multiple_of(8) {
             return Err(self.refuse(data, ErrorCode::InvalidRequest, 0));
         }
+        // spec: MR-READ-007
         if data.length != 0
             && let Err(fault) =
                 shared
@@ -400,6 +427,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 }
             }
         }
+        // spec: MR-READ-001
         self.incoming.insert(entry).ok_or(DropReason::NoRoom)?;
         if turn {
             self.advance(shared, memory, data.stream);
@@ -419,6 +447,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Err(DropReason::UnknownStream);
         }
         let index = (data.key & 0x3fff) as u16;
+        // spec: MR-READ-004, MR-READ-006
         let Some(message) = self
             .requests
             .get(index)
@@ -431,6 +460,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Ok(());
         }
         let atomic = data.opcode == Opcode::AtomicResponse;
+        // spec: MR-READ-004
         if (message.opcode == Opcode::AtomicRequest) != atomic
             || data.length != message.length
             || payload.len() as u32 > message.awaited

@@ -195,6 +195,9 @@ pub struct Connection<
     ack_now: Bits,
     ack_later: Bits,
     ack_next: u8,
+    ack_last: u8,
+    gap_seen: bool,
+    last_gap: Instant,
 
     // Timers and control.
     timers: Timers,
@@ -317,6 +320,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             ack_now: Bits::EMPTY,
             ack_later: Bits::EMPTY,
             ack_next: 0,
+            ack_last: 0,
+            gap_seen: false,
+            last_gap: Instant::ZERO,
             timers: Timers::new(),
             due: 0,
             probe_due: Bits::EMPTY,

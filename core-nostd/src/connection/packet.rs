@@ -34,6 +34,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         slot.transmissions = slot.transmissions.saturating_add(1);
         slot.sent_ns = now.as_nanos() as u32;
         let record = self.send_paths.at_mut(u16::from(path));
+        // spec: MR-PATH-002
         slot.tsn = record.take_tsn(now);
         record.bytes += u64::from(slot.length);
         record.resent = retransmission;
@@ -50,6 +51,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         self.outstanding += 1;
         let slot = *self.slots.at(index);
+        // spec: MR-PROBE-009
         let ends_burst = self.active_count == 0 && self.response_first == outgoing::NONE;
         let flags = Flags::NONE
             .with(Flags::RETRANSMISSION, retransmission)
@@ -80,7 +82,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     ) -> Option<Transmit> {
         let mut data = Data {
             opcode: Opcode::Nop,
+            // spec: MR-WIRE-019
             demand: Demand::from_bytes(self.queued_bytes),
+            // spec: MR-WIRE-018
             stream: RESPONSE_STREAM,
             msn: 0,
             length: 0,
@@ -91,6 +95,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         let mut length = DATA_SIZE;
         let mut payload = None;
+        // spec: MR-MSG-010
         if slot.message != NONE {
             let message = self.message(slot.message);
             data.opcode = message.opcode;
@@ -118,10 +123,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     }
                     header.flags = header
                         .flags
+                        // spec: MR-MSG-013
                         .with(Flags::SOLICITED, message.has(OutMessage::SOLICITED));
                 }
             }
             if slot.length != 0 {
+                // spec: MR-LOSS-005
                 payload = message.local(slot.offset, u32::from(slot.length));
                 if payload.is_none() {
                     let end = DATA_SIZE + usize::from(slot.length);
@@ -140,6 +147,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             encode_data(&header, &data, fixed);
         }
         let mut transmit = self.transmit(plane, entropy, Class::Data, length)?;
+        // spec: MR-WIRE-009, MR-WIRE-010
         transmit.ecn = Ecn::Ect0;
         transmit.length += payload.map_or(0, |place| place.length as usize);
         transmit.payload = payload;
@@ -148,6 +156,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Whether a message's bytes may still be read: its region is registered, and for a READ of the peer, under the key it named.
     #[inline]
+    // spec: MR-MEM-005, MR-READ-007
     pub(super) fn content_is_there<const R: usize, const V: usize>(
         &self,
         shared: &Shared<'_, R, V>,
@@ -227,6 +236,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Every outstanding packet of a message will carry nothing when it is sent again.
+    // spec: MR-MSG-010
     pub(super) fn withdraw_slots(&mut self, number: u16) {
         for slot in self.slots.iter_mut().filter(|slot| slot.message == number) {
             slot.message = NONE;
@@ -243,6 +253,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         class: Class,
         length: usize,
     ) -> Option<Transmit> {
+        // spec: MR-SETUP-013
         let destination = self.peer.get(usize::from(plane))?.socket();
         Some(Transmit {
             connection: Some(self.handle()),

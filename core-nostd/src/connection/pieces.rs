@@ -57,10 +57,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if message.has(OutMessage::STARTED) {
             return true;
         }
+        // spec: MR-MSG-014
         let fenced = message.has(OutMessage::FENCE) && self.streams.at(stream).reads != 0;
         let expects_response = message.expects_response();
         if fenced
+            // spec: MR-MSG-009
             || self.started >= self.agreed.open_messages
+            // spec: MR-READ-005
             || (expects_response && self.reads >= self.agreed.open_responses)
         {
             self.streams_blocked = true;
@@ -140,6 +143,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.active_count -= 1;
     }
 
+    // spec: MR-STREAM-005
     pub(super) fn rotate_active(&mut self) {
         let first = self.active_first;
         self.active_first = self.streams.at(first).next_active;
@@ -174,6 +178,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             self.waiting_messages -= 1;
             let message = self.requests.at_mut(index);
+            // spec: MR-RNR-003
             message.restart();
             let (stream, bytes) = (message.stream, message.payload_length());
             self.queued_bytes += u64::from(bytes);

@@ -26,12 +26,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         stream: u16,
         work: &WorkRequest<'_>,
     ) -> Result<(), PostError> {
+        // spec: MR-CLOSE-001, MR-CLOSE-003
         if self.state != State::Established {
             return Err(PostError::NotEstablished);
         }
         if stream >= self.agreed.streams || usize::from(stream) >= STREAMS {
             return Err(PostError::UnknownStream);
         }
+        // spec: MR-STREAM-003
         if self.streams.at(stream).failed.is_some() {
             return Err(PostError::StreamFailed);
         }
@@ -42,6 +44,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         message.stream = stream;
         message.attempts_left = self.config.rnr_attempts;
         let record = self.streams.at_mut(stream);
+        // spec: MR-MSG-001
         message.msn = record.next_msn;
         message.rsn = record.next_rsn;
         let index = self.requests.insert(message).ok_or(PostError::QueueFull)?;
@@ -72,6 +75,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let idle = self.slots.used() == 0 && self.queued_bytes == 0;
         self.queued_bytes += bytes;
         if idle {
+            // spec: MR-CC-009
             self.controller.burst(now);
             self.pacer.set_rate(
                 self.controller.pacing_mbps().unwrap_or(0),
@@ -81,6 +85,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             for path in self.usable.iter() {
                 self.offer(path);
             }
+            // spec: MR-HINT-006
             if self.config.announce
                 && self.queued_bytes > ANNOUNCED_PACKETS * u64::from(self.agreed.payload_bytes)
             {
@@ -300,6 +305,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 Event::PlaneUp { connection, plane }
             });
         }
+        // spec: MR-CLOSE-008
         let reason = self.closed.take()?;
         Some(Event::Closed { connection, reason })
     }
@@ -344,6 +350,7 @@ impl OutMessage {
             return Err(PostError::BadLength);
         }
         // A message without bytes needs no region.
+        // spec: MR-MEM-004, MR-MEM-006
         if slice.length != 0 {
             regions
                 .check_local(slice, right)

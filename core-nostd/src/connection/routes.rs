@@ -11,11 +11,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn pick_path(&mut self, window: u32) -> Option<u8> {
         if self.run_left != 0 {
             let path = self.run_path;
-            if self
-                .send_paths
-                .at(u16::from(path))
-                .has_room(self.controller.weight(path), u32::from(self.agreed.window))
-            {
+            if self.has_room(path) {
                 return Some(path);
             }
             self.end_run(window);
@@ -26,11 +22,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.reserve.insert(path);
                 continue;
             }
-            if self
-                .send_paths
-                .at(u16::from(path))
-                .has_room(self.controller.weight(path), u32::from(self.agreed.window))
-            {
+            if self.has_room(path) {
                 self.run_path = path;
                 self.run_left = self.config.run;
                 self.run_carried = 0;
@@ -38,6 +30,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
         }
         None
+    }
+
+    /// Whether a path may carry another packet. Its weight allows for a whole run at least, as for a packet where runs
+    /// are of one.
+    #[inline]
+    fn has_room(&self, path: u8) -> bool {
+        let weight = self
+            .controller
+            .weight(path)
+            .max(u32::from(self.config.run) << 16);
+        self.send_paths
+            .at(u16::from(path))
+            .has_room(weight, u32::from(self.agreed.window))
     }
 
     /// Nothing was sent after all.
@@ -84,8 +89,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if self.run_left != 0 && path == self.run_path {
             return;
         }
-        let record = self.send_paths.at(u16::from(path));
-        if record.has_room(self.controller.weight(path), u32::from(self.agreed.window)) {
+        if self.has_room(path) {
             if u16::from(path) < self.path_limit {
                 self.wheel.insert(path);
             } else {
@@ -96,6 +100,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// At most as many paths as there are packets in the window are used, or each would be too sparse for the loss rule to see.
     #[inline]
+    // spec: MR-PATH-017
     pub(super) fn follow_window(&mut self, window: u32) {
         let packets = (window.min(255 << 16).div_ceil(1 << 16)).max(1) as u16;
         let count = self.usable_count;

@@ -42,6 +42,7 @@ where
     ) -> Result<(), DropReason> {
         self.statistics.datagrams_received += 1;
         self.statistics.bytes_received += bytes.len() as u64;
+        // spec: MR-ERR-004
         let result = self.dispatch(now, meta, bytes, memory);
         if let Err(reason) = result {
             self.statistics.count_drop(reason);
@@ -57,10 +58,12 @@ where
         bytes: &[u8],
         memory: &mut M,
     ) -> Result<(), DropReason> {
+        // spec: MR-SEC-001
         let header = Header::decode(bytes)?;
         if header.kind.is_setup() {
             return self.dispatch_setup(now, meta, &header, bytes);
         }
+        // spec: MR-WIRE-001, MR-SEC-004
         let index = lookup(
             self.entries.borrow_mut(),
             self.index_mask,
@@ -71,10 +74,13 @@ where
         let hint_mbps = self.hint(now);
         let entries = self.entries.borrow_mut();
         let (_, record) = connection_at(entries, index).ok_or(DropReason::UnknownConnection)?;
+        // spec: MR-WIRE-011, MR-WIRE-012
         let body = take_trailer(bytes, record.trailer, meta.checksum_verified)?;
+        // spec: MR-SETUP-020
         if record.state == State::Connecting {
             return Err(DropReason::UnexpectedKind);
         }
+        // spec: MR-CLOSE-009
         if !record.is_open() && header.kind != Kind::Close {
             return Err(DropReason::UnexpectedKind);
         }
@@ -159,6 +165,7 @@ where
         if let Some(demand) = demand
             && self.config.hints
         {
+            // spec: MR-HINT-002
             self.allocator.observe(
                 now,
                 index,
@@ -180,6 +187,7 @@ where
         header: &Header,
         bytes: &[u8],
     ) -> Result<(), DropReason> {
+        // spec: MR-WIRE-011
         let body = take_trailer(bytes, Trailer::Crc32c, meta.checksum_verified)?;
         if header.kind == Kind::Init {
             let init = Init::decode(header, body)?;
@@ -192,12 +200,14 @@ where
         match header.kind {
             Kind::Accept if record.state == State::Established && !record.incoming_connection => {
                 Accept::decode(header, body)?;
+                // spec: MR-SETUP-017
                 record.probe_again();
             }
             _ if record.state != State::Connecting => return Err(DropReason::UnexpectedKind),
             Kind::Retry => record.retry(now, Retry::decode(header, body)?.cookie),
             Kind::Accept => {
                 let accept = Accept::decode(header, body)?;
+                // spec: MR-SETUP-010
                 if accept.version != VERSION {
                     return Err(DropReason::Malformed(DecodeError::Version {
                         got: accept.version,
@@ -225,6 +235,7 @@ where
         meta: &ReceiveMeta,
         init: &Init,
     ) -> Result<(), DropReason> {
+        // spec: MR-SETUP-004, MR-SETUP-007
         let address = init
             .parameters
             .planes
@@ -246,6 +257,7 @@ where
             this.answer(address, meta.plane, bytes, length);
             Err(DropReason::NotAccepted)
         };
+        // spec: MR-SETUP-009
         if !(init.lowest_version..=init.highest_version).contains(&VERSION) {
             return reject(self, RejectReason::Version);
         }
@@ -255,6 +267,7 @@ where
         let valid = init
             .cookie
             .map(|cookie| self.secret.is_valid(now, &cookie, address, init.source));
+        // spec: MR-SETUP-005, MR-SEC-002
         if valid != Some(true) {
             let mut bytes = [0; wire::RETRY_SIZE];
             let cookie = self.secret.cookie(now, address, init.source);
@@ -271,6 +284,7 @@ where
                 Ok(())
             };
         }
+        // spec: MR-SETUP-015
         let known = self.entries.borrow().iter().position(|entry| {
             entry.connection.as_ref().is_some_and(|record| {
                 record.incoming_connection
@@ -285,6 +299,7 @@ where
             self.touched(index as u16);
             return Ok(());
         }
+        // spec: MR-SETUP-009
         let Some(index) = self.free_entry() else {
             return reject(self, RejectReason::Busy);
         };
@@ -313,6 +328,7 @@ where
         bytes: [u8; wire::RETRY_SIZE],
         length: usize,
     ) {
+        // spec: MR-SEC-003
         if let Some(place) = self.stateless.iter_mut().find(|place| place.is_none()) {
             *place = Some(Stateless {
                 destination,
@@ -320,6 +336,7 @@ where
                 bytes,
                 length: length as u8,
             });
+            self.answers += 1;
         }
     }
 }

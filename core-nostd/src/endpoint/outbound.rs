@@ -55,7 +55,10 @@ where
         now: Instant,
         header: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        if let Some(answer) = self.stateless.iter_mut().find_map(Option::take) {
+        if self.answers != 0
+            && let Some(answer) = self.stateless.iter_mut().find_map(Option::take)
+        {
+            self.answers -= 1;
             return Some(stateless_transmit(&answer, header));
         }
         let mut hint_mbps = None;

@@ -153,6 +153,7 @@ impl OutMessage {
     /// Whether every packet was acknowledged and every awaited byte placed.
     #[inline]
     #[must_use]
+    // spec: MR-MSG-004
     pub const fn is_complete(&self) -> bool {
         matches!(self.progress, Progress::Open)
             && self.outstanding == 0

@@ -31,6 +31,7 @@ impl EntropyChooser {
 
     /// A value below `count` that is neither remembered as failed nor `taken`. If none is found in a bounded number of
     /// tries, any value.
+    // spec: MR-PATH-021
     pub fn choose(&mut self, plane: u8, count: u16, taken: impl Fn(u16) -> bool) -> u16 {
         let mut candidate = 0;
         let tries = u32::from(count).min(64);
@@ -55,7 +56,7 @@ impl EntropyChooser {
     }
 
     /// Uniform below `count` (Lehmer-style multiply of a Weyl sequence, as in splitmix; spread is all that is needed here).
-    fn random(&mut self, count: u16) -> u16 {
+    pub fn random(&mut self, count: u16) -> u16 {
         self.state = self.state.wrapping_add(0x9e37_79b9);
         let mut x = self.state;
         x = (x ^ x >> 16).wrapping_mul(0x85eb_ca6b);

@@ -57,6 +57,7 @@ impl Pacer {
 
     /// Counts a packet of `bytes` wire bytes that leaves now. Unused time of up to `burst` full packets may be made up for.
     #[inline]
+    // spec: MR-CC-012
     pub fn sent(&mut self, now: Instant, bytes: u32, burst: u32) {
         if self.mbps == 0 {
             return;

@@ -208,6 +208,7 @@ impl Data {
             });
         };
         let number = u8_at::<16, 48>(fixed);
+        // spec: MR-WIRE-013
         let Some(opcode) = Opcode::from_u8(number) else {
             return Err(DecodeError::Opcode { got: number });
         };
@@ -229,6 +230,7 @@ impl Data {
     /// Checks the fields against each other and against the payload.
     #[inline(always)]
     fn check(&self, flags: Flags, payload: &[u8]) -> Result<(), DecodeError> {
+        // spec: MR-WIRE-006
         if flags.contains(Flags::SOLICITED) && !self.opcode.may_solicit() {
             return Err(DecodeError::Flags {
                 kind: Kind::Data,
@@ -239,11 +241,13 @@ impl Data {
         zero(self.address & unused.address, 32)?;
         zero((self.key & unused.key).into(), 40)?;
         zero((self.immediate & unused.immediate).into(), 44)?;
+        // spec: MR-WIRE-014
         if self.length > MAX_MESSAGE {
             return Err(DecodeError::MessageLength { got: self.length });
         }
         if self.opcode.is_bulk() {
             // A message has bytes exactly when each of its packets has some.
+            // spec: MR-WIRE-015
             if payload.len() > MAX_PAYLOAD || payload.is_empty() != (self.length == 0) {
                 return Err(DecodeError::Payload {
                     got: short(payload.len()),
@@ -264,6 +268,7 @@ impl Data {
     }
 
     /// Checks the opcodes that are one packet with a payload of one size.
+    // spec: MR-WIRE-016
     fn check_fixed(&self, payload: &[u8]) -> Result<(), DecodeError> {
         zero(self.offset.into(), 28)?;
         let wrong_payload = DecodeError::Payload {
@@ -327,6 +332,7 @@ impl Data {
 /// assert_eq!(Data::decode(&header, &datagram), Ok((data, &b"four"[..])));
 /// ```
 #[inline]
+// spec: MR-WIRE-013
 pub fn encode_data(header: &Header, data: &Data, out: &mut [u8; DATA_SIZE]) {
     header.put(out);
     put::<16, 1, 48>(out, [data.opcode as u8]);
@@ -359,6 +365,7 @@ impl SendAddress {
     /// The address field.
     #[inline]
     #[must_use]
+    // spec: MR-WIRE-017
     pub const fn to_bits(self) -> u64 {
         (self.rsn as u64) << 32 | self.attempt as u64
     }
@@ -408,6 +415,7 @@ impl AtomicRequest {
         })?;
         let operand = u64_at::<8, 24>(bytes);
         let swap = u64_at::<16, 24>(bytes);
+        // spec: MR-WIRE-020
         match u64_at::<0, 24>(bytes) {
             0 => {
                 zero(swap, DATA_SIZE as u16 + 16)?;
@@ -531,6 +539,7 @@ impl ErrorReport {
             DecodeError::Payload { got }
         })?;
         let number = u8_at::<0, 16>(bytes);
+        // spec: MR-WIRE-021
         let Some(code) = ErrorCode::from_u8(number) else {
             return Err(DecodeError::ErrorCode { got: number });
         };

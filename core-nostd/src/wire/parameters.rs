@@ -229,6 +229,7 @@ impl Parameters {
     ///
     /// # Errors
     /// [`DecodeError::OutOfRange`].
+    // spec: MR-SETUP-002
     pub fn check(&self) -> Result<(), DecodeError> {
         in_range(Field::Paths, self.paths.into(), 1, u16::MAX)?;
         in_range(Field::Window, self.window, 1, MAX_WINDOW)?;
