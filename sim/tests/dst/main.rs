@@ -10,6 +10,7 @@
 mod arrival;
 mod content;
 mod effect;
+mod ending;
 mod endpoint;
 mod fabric;
 mod faults;
