@@ -201,6 +201,11 @@ fn connection_config(
         announce: random.one_in(1, 2),
         initial_rtt: Duration::from_nanos(*random.pick(&[20_000, rtt.ns(), rtt.ns() * 4])),
         service: 0,
+        least_rtt: *random.pick(&[
+            Duration::ZERO,
+            Duration::ZERO,
+            Duration::from_nanos(rtt.ns()),
+        ]),
         controller: match random.below(8) {
             0 => ControllerChoice::None,
             1 => ControllerChoice::FixedRate((mbps as u32 / 2).max(100)),

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use metaroce_core::config::ConnectionConfig;
 use metaroce_core::memory::Region;
-use metaroce_core::wire::DecodeError;
 use metaroce_core::work::{CloseReason, ConnectionHandle, Event};
 use metaroce_sim::host::{Host, Payload, secret, set_addresses};
 use metaroce_sim::packet::HostId;
