@@ -1,7 +1,7 @@
 //! Fixed-size storage that cannot panic: tables addressed by small indices, and sets of bits.
 //!
 //! Indices held by the core always come from the table they are used on. [`Table::at`] checks that in
-//! debug builds; in release builds a wrong one would give entry 0 and never a panic.
+//! debug builds; in release builds a wrong one would give some entry and never a panic.
 
 /// `N` entries, addressed by `u16`.
 #[derive(Debug, Clone)]
@@ -17,6 +17,19 @@ impl<T: Copy, const N: usize> Table<T, N> {
 }
 
 impl<T, const N: usize> Table<T, N> {
+    /// An index below `N`: the one given, if it is.
+    #[inline(always)]
+    const fn inside(index: u16) -> usize {
+        debug_assert!((index as usize) < N, "an index of another table");
+        if N.is_power_of_two() {
+            index as usize & (N - 1)
+        } else if (index as usize) < N {
+            index as usize
+        } else {
+            0
+        }
+    }
+
     /// The entry at an index of the table's own making.
     #[inline(always)]
     #[must_use]
@@ -25,13 +38,7 @@ impl<T, const N: usize> Table<T, N> {
         reason = "the index is below N, which the compiler sees"
     )]
     pub fn at(&self, index: u16) -> &T {
-        debug_assert!((index as usize) < N, "index {index} of {N}");
-        let index = if (index as usize) < N {
-            index as usize
-        } else {
-            0
-        };
-        &self.0[index]
+        &self.0[Self::inside(index)]
     }
 
     /// The entry at an index of the table's own making, to be changed.
@@ -41,13 +48,7 @@ impl<T, const N: usize> Table<T, N> {
         reason = "the index is below N, which the compiler sees"
     )]
     pub fn at_mut(&mut self, index: u16) -> &mut T {
-        debug_assert!((index as usize) < N, "index {index} of {N}");
-        let index = if (index as usize) < N {
-            index as usize
-        } else {
-            0
-        };
-        &mut self.0[index]
+        &mut self.0[Self::inside(index)]
     }
 
     /// The entry at an index that somebody else supplied.

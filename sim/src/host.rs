@@ -254,6 +254,7 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
     }
 
     fn transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
+        self.memory.set_now(now);
         let at = self.instant(now);
         let transmit: Option<Transmit> = match self.payload {
             Payload::Real => {

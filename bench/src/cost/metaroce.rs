@@ -32,18 +32,23 @@ pub fn cases() -> Vec<Case> {
     vec![
         Case {
             name: "metaroce-8-paths",
+            remarks: "no checksum, no copy; as software: steps and runs of 8 packets, 8 blocks an ACK",
+            connect: || connect(&Shape::software(8)),
+        },
+        Case {
+            name: "metaroce-64-paths",
+            remarks: "no checksum, no copy; as software: steps and runs of 8 packets, 8 blocks an ACK",
+            connect: || connect(&Shape::software(64)),
+        },
+        Case {
+            name: "metaroce-8-paths-single",
             remarks: "no checksum, no copy; as hardware: steps of one packet, one block an ACK",
             connect: || connect(&Shape::hardware(8)),
         },
         Case {
-            name: "metaroce-64-paths",
+            name: "metaroce-64-paths-single",
             remarks: "no checksum, no copy; as hardware: steps of one packet, one block an ACK",
             connect: || connect(&Shape::hardware(64)),
-        },
-        Case {
-            name: "metaroce-64-paths-batched",
-            remarks: "no checksum, no copy; as software: steps and runs of 8 packets, 8 blocks an ACK",
-            connect: || connect(&Shape::software(64)),
         },
     ]
 }

@@ -36,6 +36,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.controller.open(number);
         // spec: MR-FENCE-011
         self.planes_down &= !(1 << plane);
+        self.events |= self.planes_down != self.planes_reported;
         self.offer(number);
     }
 
@@ -140,6 +141,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if !alive {
             // spec: MR-FENCE-011
             self.planes_down |= 1 << plane;
+            self.events = true;
         }
     }
 

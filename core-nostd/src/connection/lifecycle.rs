@@ -151,6 +151,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.wire_packet_bytes,
         );
         self.report_connected = true;
+        self.events = true;
         self.timers.clear(Timer::Setup);
         self.watch(now);
         if !self.incoming_connection {
@@ -319,6 +320,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.report_streams = true;
         self.report_connected = false;
         self.closed = Some(reason);
+        self.events = true;
         self.planes_reported = self.planes_down;
         for timer in [
             Timer::Ack,

@@ -222,6 +222,8 @@ pub struct Connection<
     pub(crate) report_connected: bool,
     pub(crate) closed: Option<CloseReason>,
     report_streams: bool,
+    /// There may be something for [`Self::poll_event`].
+    events: bool,
     statistics: Counters,
 }
 
@@ -345,6 +347,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             report_connected: false,
             closed: None,
             report_streams: false,
+            events: false,
             statistics: Counters::default(),
         }
     }

@@ -16,7 +16,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// The next datagram, if one may leave now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll_transmit<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -36,6 +36,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         } else {
             None
         }
+    }
+
+    /// Whether what is sent next tells the peer its share.
+    #[inline(always)]
+    pub(crate) fn wants_hint(&self) -> bool {
+        self.due != 0 || !self.ack_now.is_empty()
     }
 
     /// One ACK for the next path that is due, with more blocks for other paths if the endpoint bundles them.
@@ -106,6 +112,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.receive_paths.at_mut(u16::from(path)).unacknowledged = 0;
     }
 
+    #[inline(always)]
     fn poll_data<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -150,6 +157,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Sends an orphan or the next piece of a message over the path whose turn it is.
+    #[inline(always)]
     fn send_new<const R: usize, const V: usize>(
         &mut self,
         now: Instant,

@@ -16,6 +16,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// Sends a slot's content (again): takes a TSN, writes the header, notes the transmission.
+    #[inline(always)]
     pub(super) fn send_slot<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -72,6 +73,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         transmit
     }
 
+    #[inline(always)]
     pub(super) fn write_data(
         &self,
         mut header: Header,
@@ -243,6 +245,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A datagram of this connection over a plane.
+    #[inline(always)]
     pub(super) fn transmit(
         &self,
         plane: u8,

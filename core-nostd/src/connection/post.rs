@@ -230,6 +230,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Puts an operation that is over into the queue of those to be polled.
     pub(super) fn push_completed(&mut self, index: u16) {
+        self.events = true;
         self.requests.at_mut(index).next = NONE;
         if self.completed_last == NONE {
             self.completed_first = index;
@@ -239,13 +240,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.completed_last = index;
     }
 
-    /// Whether [`Self::poll_event`] has something.
-    pub(crate) fn has_events(&self) -> bool {
-        self.report_connected
-            || self.completed_first != NONE
-            || self.report_streams
-            || self.planes_down != self.planes_reported
-            || self.closed.is_some()
+    /// Whether [`Self::poll_event`] may have something.
+    #[inline(always)]
+    pub(crate) const fn has_events(&self) -> bool {
+        self.events
     }
 
     /// The next thing that happened. `Closed` is the last.
@@ -309,6 +307,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             });
         }
         // spec: MR-CLOSE-008
+        self.events = false;
         let reason = self.closed.take()?;
         Some(Event::Closed { connection, reason })
     }

@@ -310,6 +310,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         record.report = Some(by_peer);
         record.flush = true;
         self.report_streams = true;
+        self.events = true;
         self.flush_messages(stream, Status::Flushed);
         if let Some((msn, code)) = tell {
             self.tell(stream, msn, code);

@@ -7,7 +7,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// The path for the next new packet. It stays out of the wheel until [`Self::carried`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn pick_path(&mut self, window: u32) -> Option<u8> {
         if self.run_left != 0 {
             let path = self.run_path;
@@ -54,7 +54,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A path carried a packet: its turn goes on or ends.
-    #[inline]
+    #[inline(always)]
     pub(super) fn carried(&mut self, path: u8, window: u32) {
         debug_assert_eq!(path, self.run_path);
         self.run_carried += 1;
@@ -64,7 +64,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_run(&mut self, window: u32) {
         let path = self.run_path;
         self.run_left = 0;
@@ -84,7 +84,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Lets a path wait for its turn if it may carry.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(&mut self, path: u8) {
         if self.run_left != 0 && path == self.run_path {
             return;

@@ -15,7 +15,7 @@ use metaroce_sim::transport::CloseMode;
 
 use crate::effect::{effect, give_back, kind_of};
 use crate::operations::DirectionPlan;
-use crate::plan::{Bad, INBOX, Kind, OpPlan, Plan, Range, ReceivePlan, SHARED, TARGET};
+use crate::plan::{Bad, INBOX, Kind, OpPlan, Plan, Range, ReceivePlan, SHARED, SOURCE, TARGET};
 use crate::world::{Side, SimHost};
 
 /// What is known of the operations of one side on one stream.
@@ -390,8 +390,16 @@ impl<'a> Judge<'a> {
                 op.bad == Some(Bad::Key)
                     || (touches_target && self.withdrawn[there as usize].is_some())
             }
-            // Withdrawn while the answer was on its way.
-            Status::RemoteMemoryFault => touches_target && self.withdrawn[there as usize].is_some(),
+            // Withdrawn, or not to be read any more, while the answer was on its way.
+            Status::RemoteMemoryFault => {
+                (touches_target && self.withdrawn[there as usize].is_some())
+                    || (matches!(op.kind, Kind::Read { .. })
+                        && self.plan.hosts[there as usize].unreadable.is_some())
+            }
+            Status::LocalAccess => {
+                let unreadable = self.plan.hosts[here as usize].unreadable;
+                op.source.is_some() && unreadable.is_some_and(|(_, region)| region == SOURCE)
+            }
             Status::RemoteOutOfBounds => op.bad == Some(Bad::Bounds),
             Status::RemoteAccessDenied => op.bad == Some(Bad::Denied),
             Status::LengthExceedsBuffer => op.bad == Some(Bad::TooLong),

@@ -10,6 +10,7 @@
 mod arrival;
 mod content;
 mod effect;
+mod ending;
 mod endpoint;
 mod fabric;
 mod faults;
@@ -102,7 +103,7 @@ fn dst_promises_are_kept_under_every_fault() {
                         seconds.map_or(seed < first + count, |limit| began.elapsed() < limit);
                     if !more
                         || failures.lock().is_ok_and(
-                            |failures: std::sync::MutexGuard<'_, Vec<_>>| failures.len() >= 40,
+                            |failures: std::sync::MutexGuard<'_, Vec<_>>| failures.len() >= 12,
                         )
                     {
                         break;

@@ -97,6 +97,7 @@ impl<'a> World<'a> {
                 Err(error) => panic!("configuration: {error}"),
             };
             let mut memory = OracleMemory::default();
+            memory.unreadable = host.unreadable;
             let mut keys = Vec::new();
             for region in 0..REGIONS {
                 memory
@@ -293,18 +294,7 @@ impl<'a> World<'a> {
             self.judge
                 .violation(now, "the network lost count of its packets".into());
         }
-        let copies: u64 = self
-            .sim
-            .hosts
-            .iter()
-            .map(|host| host.received.dropped(DropReason::Duplicate))
-            .sum();
-        if self.plan.orderly && copies > 0 {
-            self.judge.violation(
-                now,
-                format!("{copies} data packets were sent again that had arrived"),
-            );
-        }
+        self.judge_drops(now);
         self.judge.finish(now, &self.sim.hosts, &self.sides);
         let hash = self.hash ^ self.sim.network.trace_hash();
         Outcome {
@@ -384,7 +374,7 @@ impl<'a> World<'a> {
         self.sim.kick(from);
     }
 
-    fn close(&mut self, index: usize, side: usize, mode: Mode) {
+    pub fn close(&mut self, index: usize, side: usize, mode: Mode) {
         let state = &self.sides[index][side];
         let (Some(handle), None) = (state.handle, state.closed) else {
             return;
@@ -401,102 +391,6 @@ impl<'a> World<'a> {
         // A connection that is closing already may refuse.
         let _ = self.sim.host(host).endpoint.close(at, handle, mode);
         self.sim.kick(host);
-    }
-
-    /// Everything was posted that can be, and everything posted has ended.
-    fn quiet(&self) -> bool {
-        self.plan
-            .connections
-            .iter()
-            .enumerate()
-            .all(|(index, connection)| {
-                connection
-                    .directions
-                    .iter()
-                    .enumerate()
-                    .all(|(side, direction)| {
-                        let state = &self.sides[index][side];
-                        let over = self.sides[index].iter().any(|side| side.closed.is_some());
-                        over || direction.streams.iter().enumerate().all(|(stream, plan)| {
-                            (state.posted[stream] == plan.ops.len() || state.dead[stream])
-                                && self.judge.last_signaled_ended(
-                                    index,
-                                    side,
-                                    stream,
-                                    state.posted[stream],
-                                )
-                        })
-                    })
-            })
-    }
-
-    fn all_closed(&self) -> bool {
-        self.finishing
-            && self.ghosts.is_empty()
-            && self
-                .sides
-                .iter()
-                .flatten()
-                .all(|side| side.handle.is_none() || side.closed.is_some())
-    }
-
-    fn finish(&mut self) {
-        self.finishing = true;
-        self.log(|| "closing what is left".into());
-        for index in 0..self.sides.len() {
-            let side = usize::from(self.sides[index][0].closed.is_some());
-            self.close(index, side, Mode::Drain);
-        }
-    }
-
-    /// A side with nothing to do and no keep-alive need not notice that its peer is gone: it is told.
-    fn close_widowed(&mut self) {
-        let patience = Time::from_ns(self.plan.failure_timeout.as_nanos() * 3 / 2);
-        for index in 0..self.sides.len() {
-            let [one, other] = &self.sides[index];
-            let side = match (one.closed, other.closed) {
-                (Some(_), None) if self.sim.now() > one.closed_at + patience => 1,
-                (None, Some(_)) if self.sim.now() > other.closed_at + patience => 0,
-                _ => continue,
-            };
-            if self.sides[index][side].established && !self.sides[index][side].widowed {
-                self.sides[index][side].widowed = true;
-                self.close(index, side, Mode::Drain);
-            }
-        }
-    }
-
-    fn explain_unfinished(&mut self) {
-        let now = self.sim.now();
-        for ghost in &self.ghosts {
-            let text = format!("connection {ghost:?}, made by a late INIT, is not over");
-            self.judge.violation(now, text);
-        }
-        for index in 0..self.sides.len() {
-            for side in 0..2 {
-                let state = &self.sides[index][side];
-                let (Some(handle), None) = (state.handle, state.closed) else {
-                    continue;
-                };
-                let host = self.plan.connections[index].hosts[side];
-                let endpoint = &self.sim.hosts[host as usize].endpoint;
-                let mut text = format!(
-                    "connection {index} side {side} (host {host}) is open: established {}, posted {:?}, ended {:?}",
-                    state.established,
-                    state.posted,
-                    self.judge.ended(index, side)
-                );
-                if self.verbose {
-                    text += &format!("\n  {:?}", endpoint.connection_statistics(handle));
-                    for path in 0..64 {
-                        if let Some(statistics) = endpoint.path_statistics(handle, path) {
-                            text += &format!("\n  path {path}: {statistics:?}");
-                        }
-                    }
-                }
-                self.judge.violation(now, text);
-            }
-        }
     }
 
     fn event(&mut self, host: HostId, event: Event) {
