@@ -83,7 +83,13 @@ impl Options {
             repeats: 5,
             payload: 4096,
             only: None,
-            settings: ours::Settings { payload: 4096, paths: 8, run: 16, checksum: true, uncontrolled: false },
+            settings: ours::Settings {
+                payload: 4096,
+                paths: 8,
+                run: 16,
+                checksum: true,
+                uncontrolled: false,
+            },
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
@@ -121,12 +127,15 @@ fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// What is measured, and how.
+type Case = (&'static str, Box<dyn Fn() -> f64>);
+
 const MESSAGE: usize = 64 << 10;
 
 fn main() {
     let options = Options::parse();
     let datagram = usize::from(options.payload) + 52;
-    let cases: Vec<(&str, Box<dyn Fn() -> f64>)> = vec![
+    let cases: Vec<Case> = vec![
         (
             "rate raw",
             Box::new(move || raw::throughput(datagram, options.bytes, Cores).gbit()),
@@ -141,7 +150,12 @@ fn main() {
                 quic::throughput(MESSAGE, options.bytes, Some(datagram as u16), Cores).gbit()
             }),
         ),
-        ("rate ours", Box::new(move || ours::throughput(options.settings, MESSAGE, options.bytes, Cores).gbit())),
+        (
+            "rate ours",
+            Box::new(move || {
+                ours::throughput(options.settings, MESSAGE, options.bytes, Cores).gbit()
+            }),
+        ),
         (
             "p50 raw sleeping",
             Box::new(|| raw::ping_pong(64, 20_000, false, Cores).percentile(50)),
@@ -150,8 +164,18 @@ fn main() {
             "p50 raw spinning",
             Box::new(|| raw::ping_pong(64, 20_000, true, Cores).percentile(50)),
         ),
-        ("p50 ours sleeping", Box::new(move || ours::round_trip(options.settings, 64, 20_000, false, Cores).percentile(50))),
-        ("p50 ours spinning", Box::new(move || ours::round_trip(options.settings, 64, 20_000, true, Cores).percentile(50))),
+        (
+            "p50 ours sleeping",
+            Box::new(move || {
+                ours::round_trip(options.settings, 64, 20_000, false, Cores).percentile(50)
+            }),
+        ),
+        (
+            "p50 ours spinning",
+            Box::new(move || {
+                ours::round_trip(options.settings, 64, 20_000, true, Cores).percentile(50)
+            }),
+        ),
     ];
     let mut results = vec![Vec::new(); cases.len()];
     for _ in 0..options.repeats {

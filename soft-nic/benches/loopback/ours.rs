@@ -33,8 +33,17 @@ impl Settings {
     }
 
     fn connection(self) -> ConnectionConfig {
-        let controller = if self.uncontrolled { ControllerChoice::None } else { ControllerChoice::Coupled };
-        ConnectionConfig { paths: self.paths, run: self.run, controller, ..default_connection() }
+        let controller = if self.uncontrolled {
+            ControllerChoice::None
+        } else {
+            ControllerChoice::Coupled
+        };
+        ConnectionConfig {
+            paths: self.paths,
+            run: self.run,
+            controller,
+            ..default_connection()
+        }
     }
 }
 
@@ -60,17 +69,30 @@ fn with_peer<T>(
         let server = scope.spawn(move || {
             cores.pin_first();
             while !done.load(Ordering::Relaxed) {
-                there.progress_until(Some(Instant::now() + Duration::from_millis(20)), || done.load(Ordering::Relaxed));
+                there.progress_until(Some(Instant::now() + Duration::from_millis(20)), || {
+                    done.load(Ordering::Relaxed)
+                });
             }
             drop(region);
             there.statistics()
         });
         cores.pin_second();
-        let here = settings.builder().listen(false).spin(spin).build().expect("a NIC");
-        let connection = here.connect(&peer, settings.connection(), PATIENCE).expect("a connection");
+        let here = settings
+            .builder()
+            .listen(false)
+            .spin(spin)
+            .build()
+            .expect("a NIC");
+        let connection = here
+            .connect(&peer, settings.connection(), PATIENCE)
+            .expect("a connection");
         let result = work(&here, &connection, remote);
         if std::env::var_os("METAROCE_BENCH_DETAILS").is_some() {
-            eprintln!("{:#?}\n{:?}", connection.statistics(), here.statistics().sockets);
+            eprintln!(
+                "{:#?}\n{:?}",
+                connection.statistics(),
+                here.statistics().sockets
+            );
             for path in 0..settings.paths {
                 eprintln!("{:?}", connection.path_statistics(path));
             }
@@ -100,8 +122,13 @@ pub fn throughput(settings: Settings, message: usize, total: u64, cores: Cores) 
         while done < messages {
             while posted < messages && posted - done < DEPTH {
                 let offset = posted % slots * message as u64;
-                let remote = metaroce_core::RemoteAddress { address: remote.address + offset, ..remote };
-                connection.write(0, posted, region.slice(offset, message as u32), remote).expect("posted");
+                let remote = metaroce_core::RemoteAddress {
+                    address: remote.address + offset,
+                    ..remote
+                };
+                connection
+                    .write(0, posted, region.slice(offset, message as u32), remote)
+                    .expect("posted");
                 posted += 1;
             }
             nic.progress_until(None, || !queue.is_empty());
@@ -112,12 +139,21 @@ pub fn throughput(settings: Settings, message: usize, total: u64, cores: Cores) 
             }
             done += completions.len() as u64;
         }
-        Rate { bytes: done * message as u64, time: start.elapsed() }
+        Rate {
+            bytes: done * message as u64,
+            time: start.elapsed(),
+        }
     })
 }
 
 /// Writes of `size` bytes, one at a time, until each is acknowledged. Both sides sleep in the kernel, or both spin.
-pub fn round_trip(settings: Settings, size: usize, count: usize, spin: bool, cores: Cores) -> Latency {
+pub fn round_trip(
+    settings: Settings,
+    size: usize,
+    count: usize,
+    spin: bool,
+    cores: Cores,
+) -> Latency {
     let spin = if spin { Duration::MAX } else { Duration::ZERO };
     with_peer(settings, spin, cores, |nic, connection, remote| {
         let buffer = Buffer::new(4096).expect("memory");
@@ -125,8 +161,13 @@ pub fn round_trip(settings: Settings, size: usize, count: usize, spin: bool, cor
         let mut latency = Latency::with_capacity(count);
         for id in 0..count as u64 {
             let start = Instant::now();
-            connection.write(0, id, region.slice(0, size as u32), remote).expect("posted");
-            let completion = nic.completions().wait(Some(PATIENCE)).expect("a completion");
+            connection
+                .write(0, id, region.slice(0, size as u32), remote)
+                .expect("posted");
+            let completion = nic
+                .completions()
+                .wait(Some(PATIENCE))
+                .expect("a completion");
             assert_eq!(completion.status, Status::Success);
             latency.record(start.elapsed());
         }
