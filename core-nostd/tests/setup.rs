@@ -435,7 +435,10 @@ fn ids_are_not_zero_and_do_not_repeat() {
         puppet.connect(|_| ());
         ids.insert(puppet.take()[0].init_source());
         let (now, handle) = (puppet.at(), puppet.handle());
-        puppet.host.close(now, handle, work::CloseMode::Drain).unwrap();
+        puppet
+            .host
+            .close(now, handle, work::CloseMode::Drain)
+            .unwrap();
         puppet.take();
     }
     assert_eq!(ids.len(), 200);
