@@ -45,6 +45,7 @@ use crate::wire::{CloseMode as WireCloseMode, Cookie, Planes, Trailer};
 use crate::work::{CloseReason, ConnectionHandle};
 
 pub(crate) use inbound::DataPacket;
+pub(crate) use packet::Template;
 pub(crate) use timers::Timer;
 use timers::Timers;
 
@@ -60,6 +61,8 @@ pub(crate) struct Shared<'a, const REGIONS: usize, const RECEIVES: usize> {
     pub receives: &'a mut Receives<RECEIVES>,
     /// The rate hint for the peer, Mbit/s.
     pub hint_mbps: u32,
+    /// What the latest packet's message has in common; dropped when a message number may mean another message.
+    pub template: &'a mut Template,
 }
 
 /// Where a connection is in its life.

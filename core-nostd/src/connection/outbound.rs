@@ -48,7 +48,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn acknowledge<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Transmit {
         let path = self.ack_now.next_from(self.ack_next).unwrap_or(0);
@@ -116,7 +116,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn poll_data<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         let wants = !self.lost_paths.is_empty()
@@ -160,7 +160,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn send_new<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         window: u32,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {

@@ -90,6 +90,7 @@ where
             regions: &self.regions,
             receives: &mut self.receives,
             hint_mbps: 0,
+            template: &mut self.template,
         };
         let mut demand = None;
         let mut result = Ok(());
@@ -104,9 +105,9 @@ where
                     ce,
                 };
                 // A refusal or a duplicate is answered, too.
-                result = record.handle_data(now, &mut shared, memory, &packet);
+                result = record.handle_data(now, &mut shared, memory, packet);
                 if result.is_ok() {
-                    demand = Some(packet.data.demand);
+                    demand = Some(data.demand);
                 }
             }
             Kind::Ack => {
@@ -120,7 +121,7 @@ where
             Kind::Probe => {
                 let probe = Probe::decode(&header, body)?;
                 record.heard_from_peer(now);
-                record.handle_probe(now, &shared, &probe, ce)?;
+                record.handle_probe(now, &mut shared, &probe, ce)?;
             }
             Kind::Fence => {
                 let fence = Fence::decode(&header, body)?;
