@@ -21,6 +21,7 @@ mod pieces;
 mod post;
 mod requests;
 mod routes;
+mod run;
 mod timers;
 
 use crate::config::{ConnectionConfig, EndpointConfig};
@@ -153,6 +154,8 @@ pub struct Connection<
     run_path: u8,
     run_left: u8,
     run_carried: u8,
+    /// The request that the run carries, if it may go on with [`run`]; it has more than the packet sent.
+    run_message: u16,
     /// Packets that count in the window.
     outstanding: u32,
     /// The window, and not the application or the pacer, held the sender back last time.
@@ -291,6 +294,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             run_path: 0,
             run_left: 0,
             run_carried: 0,
+            run_message: outgoing::NONE,
             outstanding: 0,
             limited: false,
             min_rtt: MinimumRtt::new(),

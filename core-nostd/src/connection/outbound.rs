@@ -119,6 +119,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
+        if let Some(transmit) = self.continue_run(now, shared, out) {
+            return Some(transmit);
+        }
         let wants = !self.lost_paths.is_empty()
             || !self.orphans.is_empty()
             || self.active_count != 0
@@ -173,10 +176,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return None;
         };
         let index = match self.slots.pop(&mut self.orphans) {
-            Some(index) => index,
+            Some(index) => {
+                self.run_message = NONE;
+                index
+            }
             None => match self.next_piece() {
                 Some(piece) => {
                     let index = self.slots.allocate()?;
+                    self.run_message = if Self::is_request(piece.message) {
+                        piece.message
+                    } else {
+                        NONE
+                    };
                     let attempt = self.message(piece.message).attempt;
                     let slot = self.slots.at_mut(index);
                     slot.message = piece.message;

@@ -338,6 +338,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             slot.length = 0;
         }
         self.message_mut(number).outstanding = 0;
+        self.stop_run_of(number);
     }
 
     /// A datagram of this connection over a plane.
