@@ -19,6 +19,7 @@ mod outbound;
 mod packet;
 mod pieces;
 mod post;
+mod prediction;
 mod requests;
 mod routes;
 mod run;
@@ -47,6 +48,7 @@ use crate::work::{CloseReason, ConnectionHandle};
 
 pub(crate) use inbound::DataPacket;
 pub(crate) use packet::Template;
+pub(crate) use prediction::{Prediction, Varying};
 pub(crate) use timers::Timer;
 use timers::Timers;
 
@@ -64,6 +66,8 @@ pub(crate) struct Shared<'a, const REGIONS: usize, const RECEIVES: usize> {
     pub hint_mbps: u32,
     /// What the latest packet's message has in common; dropped when a message number may mean another message.
     pub template: &'a mut Template,
+    /// What the next DATA packet is expected to be.
+    pub prediction: &'a mut Prediction,
 }
 
 /// Where a connection is in its life.

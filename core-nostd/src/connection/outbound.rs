@@ -153,7 +153,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if record.lost.is_empty() {
                 self.lost_paths.remove(path);
             }
-            return self.send_slot(now, shared, path, index, out);
+            return self.send_slot(now, shared, path, index, false, out);
         }
         self.send_new(now, shared, window, out)
     }
@@ -183,11 +183,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             None => match self.next_piece() {
                 Some(piece) => {
                     let index = self.slots.allocate()?;
-                    self.run_message = if Self::is_request(piece.message) {
-                        piece.message
-                    } else {
-                        NONE
-                    };
+                    let goes_on = Self::is_request(piece.message)
+                        && self.requests.at(piece.message).has_unsent();
+                    self.run_message = if goes_on { piece.message } else { NONE };
                     let attempt = self.message(piece.message).attempt;
                     let slot = self.slots.at_mut(index);
                     slot.message = piece.message;
@@ -212,7 +210,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         // spec: MR-PATH-001
         slot.psn = record.next_psn;
         record.next_psn = record.next_psn.wrapping_add(1);
-        let transmit = self.send_slot(now, shared, path, index, out);
+        let transmit = self.send_slot(now, shared, path, index, false, out);
         self.carried(path, window);
         transmit
     }

@@ -23,6 +23,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let number = self.run_message;
         if number == NONE
             || self.run_left < 2
+            || !shared.template.is_of(self.local_id, number)
             || !self.lost_paths.is_empty()
             || !self.orphans.is_empty()
             || self.response_first != outgoing::NONE
@@ -57,7 +58,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         record.next_psn = slot.psn.wrapping_add(1);
         self.run_carried += 1;
         self.run_left -= 1;
-        self.send_slot(now, shared, path, index, out)
+        self.send_slot(now, shared, path, index, true, out)
     }
 
     /// A message's packets may make up runs no more: it is over, withdrawn, or begins again.
