@@ -11,7 +11,7 @@ use crate::memory::RegionMap;
 use crate::nic::Nic;
 use crate::profile::{Core, Entry};
 use crate::shared::Shared;
-use crate::socket::{Inbox, Outbox, Senders, SocketCounts, UdpPort};
+use crate::socket::{Inbox, MAX_SEND, Outbox, Senders, SocketCounts, UdpPort};
 use metaroce_core::config::{ConnectionConfig, EndpointConfig, MAX_PLANES};
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,7 +25,7 @@ const SEND_BUFFER: usize = 4 << 20;
 /// The service socket sends nothing.
 const NO_SEND_BUFFER: usize = 4_096;
 /// Payload of a packet if the interfaces carry it.
-const USUAL_PAYLOAD: u16 = 8_900;
+const USUAL_PAYLOAD: u16 = 4_096;
 
 /// Settings of a [`Nic`].
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct NicBuilder {
     background: bool,
     spin: Duration,
     faults: FaultPlan,
-    acceptor: ConnectionConfig,
+    acceptor: Option<ConnectionConfig>,
 }
 
 impl Default for NicBuilder {
@@ -62,24 +62,34 @@ impl Default for NicBuilder {
             background: false,
             spin: Duration::from_micros(20),
             faults: FaultPlan::default(),
-            acceptor: default_connection(),
+            acceptor: None,
         }
     }
 }
 
-/// Settings of a connection that suit UDP sockets: runs of packets on a path, so that one system call sends
-/// several, and timers that allow for a scheduler.
+/// Settings of a connection that suit UDP sockets and packets of the usual size: runs of packets on a path, so that one
+/// system call sends several, and times that allow for a scheduler and for batches.
 #[must_use]
 pub fn default_connection() -> ConnectionConfig {
+    connection_for(USUAL_PAYLOAD)
+}
+
+/// The same for packets of another size.
+pub(crate) fn connection_for(payload_bytes: u16) -> ConnectionConfig {
     use metaroce_core::time::Duration;
+    let datagram =
+        usize::from(payload_bytes) + metaroce_core::wire::DATA_SIZE + metaroce_core::wire::CRC_SIZE;
     ConnectionConfig {
-        run: 16,
+        run: (MAX_SEND / datagram).clamp(1, LONGEST_RUN) as u8,
         min_probe_timeout: Duration::from_micros(500),
         initial_rtt: Duration::from_micros(200),
         least_rtt: Duration::from_micros(100),
         ..ConnectionConfig::default()
     }
 }
+
+/// Longer runs gain little, and make paths lumpy.
+const LONGEST_RUN: usize = 32;
 
 impl NicBuilder {
     /// Adds a plane: a local address and the UDP port on which it receives (0: any free one).
@@ -89,7 +99,7 @@ impl NicBuilder {
         self
     }
 
-    /// Most payload of a packet, 256 to 9000. Default: 8900 or what the interfaces' MTU carries, whichever is less.
+    /// Most payload of a packet, 256 to 9000. Default: 4096 or what the interfaces' MTU carries, whichever is less.
     #[must_use]
     pub fn payload_bytes(mut self, bytes: u16) -> Self {
         self.payload_bytes = Some(bytes);
@@ -170,7 +180,7 @@ impl NicBuilder {
     /// Settings of connections that peers make to this NIC.
     #[must_use]
     pub fn acceptor(mut self, config: ConnectionConfig) -> Self {
-        self.acceptor = config;
+        self.acceptor = Some(config);
         self
     }
 
@@ -234,7 +244,14 @@ impl NicBuilder {
             ..EndpointConfig::default()
         };
         let table = (0..self.connections).map(|_| Entry::new()).collect();
-        let core = Core::new(endpoint, self.acceptor, random()?, table).map_err(Error::Config)?;
+        let core = Core::new(
+            endpoint,
+            self.acceptor
+                .unwrap_or_else(|| connection_for(payload_bytes)),
+            random()?,
+            table,
+        )
+        .map_err(Error::Config)?;
         let clock = Clock::new();
         let mut outbox = Outbox::new();
         outbox.set_max_segments(

@@ -1,6 +1,6 @@
 //! The NIC as the application holds it.
 
-use crate::builder::NicBuilder;
+use crate::builder::{NicBuilder, connection_for};
 use crate::completion::CompletionQueue;
 use crate::connection::{Connection, Link, Phase};
 use crate::error::Error;
@@ -79,6 +79,12 @@ impl Nic {
     #[must_use]
     pub fn payload_bytes(&self) -> u16 {
         self.payload_bytes
+    }
+
+    /// Settings of a connection that suit this NIC's sockets and packets.
+    #[must_use]
+    pub fn connection_config(&self) -> ConnectionConfig {
+        connection_for(self.payload_bytes)
     }
 
     /// The queue to which connections report unless told otherwise.

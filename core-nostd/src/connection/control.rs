@@ -384,10 +384,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         self.controller.hinted(now, hint.rate_mbps);
-        self.pacer.set_rate(
-            self.controller.pacing_mbps().unwrap_or(0),
-            self.wire_packet_bytes,
-        );
+        self.follow_hint();
         for path in self.usable.iter() {
             self.offer(path);
         }

@@ -25,7 +25,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// A DATA packet. It is accepted as a whole, or changes nothing (but may be answered with an error report).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn handle_data<M: Memory, const R: usize, const V: usize>(
         &mut self,
         now: Instant,

@@ -183,6 +183,8 @@ pub struct Connection<
     completed_first: u16,
     completed_last: u16,
     queued_bytes: u64,
+    /// Withdrawals of regions that the open messages were checked against.
+    regions_seen: u32,
     started: u16,
     reads: u16,
     streams_blocked: bool,
@@ -312,6 +314,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             completed_first: outgoing::NONE,
             completed_last: outgoing::NONE,
             queued_bytes: 0,
+            regions_seen: 0,
             started: 0,
             reads: 0,
             streams_blocked: false,

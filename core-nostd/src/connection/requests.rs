@@ -213,6 +213,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
+    /// Whether requests or reports wait for room for a response.
+    #[inline(always)]
+    pub(crate) const fn is_stalled(&self) -> bool {
+        self.streams_stalled
+    }
+
     /// Room for responses has appeared: requests that waited for it go on.
     pub(crate) fn resume<M: Memory, const R: usize, const V: usize>(
         &mut self,

@@ -157,7 +157,9 @@ where
                 return Err(DropReason::UnexpectedKind);
             }
         }
-        record.resume(&mut shared, memory);
+        if record.is_stalled() {
+            record.resume(&mut shared, memory);
+        }
         let has_events = record.has_events();
         let is_ready = entry.links.is_queued(Ring::Ready);
         if let Some(demand) = demand
@@ -178,6 +180,9 @@ where
         result
     }
 
+    /// Apart from the rest, which must not pay for the room that a new connection takes on the stack.
+    #[cold]
+    #[inline(never)]
     pub(super) fn dispatch_setup(
         &mut self,
         now: Instant,

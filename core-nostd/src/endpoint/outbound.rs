@@ -145,7 +145,7 @@ fn stateless_transmit(answer: &Stateless, header: &mut [u8; HEADER_BUFFER]) -> T
     }
     Transmit {
         connection: None,
-        destination: answer.destination,
+        to: wire::PlaneAddress::new(answer.destination, 0),
         plane: answer.plane,
         entropy: 0,
         class: Class::Data,

@@ -125,7 +125,7 @@ impl OutMessage {
     }
 
     /// Whether anything is still to be handed to the scheduler.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn has_unsent(&self) -> bool {
         matches!(self.progress, Progress::Open)

@@ -127,12 +127,15 @@ fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// What is measured, and how.
+type Case = (&'static str, Box<dyn Fn() -> f64>);
+
 const MESSAGE: usize = 64 << 10;
 
 fn main() {
     let options = Options::parse();
     let datagram = usize::from(options.payload) + 52;
-    let cases: Vec<(&str, Box<dyn Fn() -> f64>)> = vec![
+    let cases: Vec<Case> = vec![
         (
             "rate raw",
             Box::new(move || raw::throughput(datagram, options.bytes, Cores).gbit()),

@@ -13,6 +13,9 @@ pub(crate) use udp::UdpPort;
 /// The largest datagram that the protocol sends: a header, 9000 bytes of payload, a trailer, rounded up.
 pub(crate) const MAX_DATAGRAM: usize = 9_216;
 
+/// The most bytes of one send, with the headers of IPv6 in a 16-bit length.
+pub(crate) const MAX_SEND: usize = 65_487;
+
 /// What the sockets did so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SocketCounts {

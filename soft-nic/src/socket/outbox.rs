@@ -1,7 +1,7 @@
 //! Datagrams on their way out, packed into segmented sends.
 
 use super::udp::Sent;
-use super::{MAX_DATAGRAM, Senders, SocketCounts, UdpPort};
+use super::{MAX_DATAGRAM, MAX_SEND, Senders, SocketCounts, UdpPort};
 use metaroce_core::Ecn;
 use metaroce_core::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -28,8 +28,6 @@ struct Batch {
     range: Range<usize>,
 }
 
-/// The most bytes of one send, with the headers of IPv6 in a 16-bit length.
-const MAX_SEND: usize = 65_487;
 const ARENA: usize = 2 * 65_536;
 /// A socket that takes nothing for this long loses what waits, so that it cannot hold up everything else.
 const PATIENCE: Duration = Duration::from_millis(20);
