@@ -36,6 +36,7 @@ impl Secret {
     }
 
     /// The next unguessable number.
+    // spec: MR-SETUP-001, MR-MEM-001
     pub fn number(&mut self) -> u32 {
         self.counter = self.counter.wrapping_add(1);
         let mut hasher = SipHasher24::new_with_key(&self.numbers);
@@ -59,6 +60,7 @@ impl Secret {
         source: u32,
     ) -> bool {
         let age = ((now.as_nanos() / 1_000_000) as u32).wrapping_sub(cookie.issued_ms);
+        // spec: MR-SETUP-006
         if age > COOKIE_LIFE_MS {
             return false;
         }
@@ -72,6 +74,7 @@ impl Secret {
         difference == 0
     }
 
+    // spec: MR-SETUP-006
     fn cookie_of(&self, issued_ms: u32, address: SocketAddr, source: u32) -> Cookie {
         let mut hasher = SipHasher24::new_with_key(&self.cookies);
         let ip = match address {
@@ -114,6 +117,7 @@ pub struct Agreed {
 
 /// Combines what this side offers with what the peer does.
 #[must_use]
+// spec: MR-SETUP-011
 pub fn agree(own: &Parameters, peer: &Parameters) -> Agreed {
     let planes = own.planes.count().min(peer.planes.count());
     let payload = |parameters: &Parameters| {
@@ -134,6 +138,7 @@ pub fn agree(own: &Parameters, peer: &Parameters) -> Agreed {
         streams: own.streams.min(peer.streams),
         open_messages: own.open_messages.min(peer.open_messages),
         open_responses: own.open_responses.min(peer.open_responses),
+        // spec: MR-SETUP-012
         payload_bytes: payload(own).min(payload(peer)),
         omit_checksum: capabilities.contains(Capabilities::NO_CHECKSUM),
     }

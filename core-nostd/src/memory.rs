@@ -136,6 +136,7 @@ pub enum AtomicChange {
 impl AtomicChange {
     /// The word after the operation.
     #[must_use]
+    // spec: MR-READ-003
     pub const fn apply(self, old: u64) -> u64 {
         match self {
             Self::FetchAdd { add } => old.wrapping_add(add),
@@ -215,6 +216,7 @@ const FREE: Entry = Entry {
 #[derive(Debug)]
 pub struct Regions<const REGIONS: usize> {
     entries: Table<Entry, REGIONS>,
+    withdrawals: u32,
 }
 
 const INDEX_BITS: u32 = 10;
@@ -238,6 +240,7 @@ impl<const REGIONS: usize> Regions<REGIONS> {
         };
         Self {
             entries: Table::filled(FREE),
+            withdrawals: 0,
         }
     }
 
@@ -263,6 +266,7 @@ impl<const REGIONS: usize> Regions<REGIONS> {
         let index = free as u16;
         let entry = self.entries.at_mut(index);
         // The top bit keeps a key from being zero, which means "free" here and "none" on the wire.
+        // spec: MR-MEM-001
         let key = 1 << 31 | (random << INDEX_BITS) | u32::from(index);
         *entry = Entry {
             base,
@@ -287,7 +291,15 @@ impl<const REGIONS: usize> Regions<REGIONS> {
             .filter(|entry| entry.key != 0)
             .ok_or(RegionError::Unknown)?;
         *entry = FREE;
+        self.withdrawals = self.withdrawals.wrapping_add(1);
         Ok(())
+    }
+
+    /// How many regions were invalidated so far, modulo 2^32.
+    #[inline(always)]
+    #[must_use]
+    pub const fn withdrawals(&self) -> u32 {
+        self.withdrawals
     }
 
     /// Checks a peer's access and gives the place it means.
@@ -295,6 +307,7 @@ impl<const REGIONS: usize> Regions<REGIONS> {
     /// # Errors
     /// An [`AccessFault`] that says what was wrong.
     #[inline]
+    // spec: MR-MEM-002
     pub fn check_remote(
         &self,
         key: u32,
@@ -325,6 +338,7 @@ impl<const REGIONS: usize> Regions<REGIONS> {
     ///
     /// # Errors
     /// A [`RegionError`] that says what was wrong.
+    // spec: MR-MEM-004
     pub fn check_local(&self, slice: LocalSlice, right: Access) -> Result<(), RegionError> {
         let entry = self
             .entries

@@ -35,6 +35,7 @@ impl Instant {
 
     /// Time that passed since `earlier`; zero if `earlier` is later (the clock went back).
     #[must_use]
+    // spec: MR-TIME-003
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }

@@ -27,6 +27,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         config: &EndpointConfig,
         blocks: AckBlocks<'_>,
     ) -> Result<(), DropReason> {
+        // spec: MR-WIRE-025
         for block in blocks {
             self.check_block(&block)?;
         }
@@ -55,6 +56,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         // Nothing received yet is told as TSN -1.
         let newest = block.newest_tsn.wrapping_add(1);
         let untold = path.next_tsn.wrapping_sub(newest);
+        // spec: MR-PATH-004
         if unacknowledged >= 1 << 31 || untold >= 1 << 31 {
             return Err(DropReason::BadAcknowledgment);
         }
@@ -70,9 +72,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn handle_block(&mut self, now: Instant, config: &EndpointConfig, block: &AckBlock) {
         let number = block.path;
         let path = self.send_paths.at_mut(u16::from(number));
+        // spec: MR-PATH-005
         if block.generation != path.generation {
             return;
         }
+        // spec: MR-PATH-006
         let news = block.newest_tsn != path.echoed_tsn
             && block.newest_tsn.wrapping_sub(path.echoed_tsn) < 1 << 31;
         let mut marked = 0;
@@ -88,17 +92,20 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 .received
                 .wrapping_sub(block.cumulative)
                 .wrapping_sub(ones(&block.sack));
+            // spec: MR-LOSS-006
             if block.newest_psn == PSN_OF_PROBE && path.probe_tsn == block.newest_tsn {
                 let sample = (now.as_nanos() as u32).wrapping_sub(path.probe_sent_ns);
                 self.rtt_sample(now, config, number, sample, block);
             }
         }
+        // spec: MR-HINT-008
         if block.hint_mbps != 0 && config.hints {
             self.controller.hinted(now, block.hint_mbps);
         }
         let (mut delivered, lost) = self.judge(now, config, block);
         delivered += self.late_deliveries(now, block);
         let path = self.send_paths.at_mut(u16::from(number));
+        // spec: MR-PATH-006
         if block.cumulative.wrapping_sub(path.cumulative) < 1 << 31 {
             path.cumulative = block.cumulative;
         }
@@ -110,7 +117,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if news || delivered != 0 {
             self.answered_at = now;
             self.probe_backoff = 0;
-            self.path_answered(number);
+            self.path_answered(now, number);
         }
         self.adjust(now, number, u32::from(delivered), u32::from(lost), marked);
         if lost != 0 {
@@ -121,6 +128,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Applies the loss rule to a path: returns how many packets were delivered and how many lost.
+    // spec: MR-LOSS-001, MR-LOSS-002
     fn judge(&mut self, now: Instant, config: &EndpointConfig, block: &AckBlock) -> (u16, u16) {
         let evidence = Evidence {
             cumulative: block.cumulative,
@@ -147,6 +155,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if verdict == Verdict::Delivered {
                 delivered += 1;
                 let slot = self.slots.at(index);
+                // spec: MR-LOSS-006
                 if slot.tsn == block.newest_tsn {
                     let sample = (now.as_nanos() as u32).wrapping_sub(slot.sent_ns);
                     self.rtt_sample(now, config, block.path, sample, block);
@@ -171,6 +180,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Slots that were declared lost, and whose packets an acknowledgment now says arrived: they need not be sent again.
+    // spec: MR-LOSS-004
     fn late_deliveries(&mut self, now: Instant, block: &AckBlock) -> u16 {
         let mut lost = core::mem::take(&mut self.send_paths.at_mut(u16::from(block.path)).lost);
         if lost.is_empty() {
@@ -198,6 +208,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         delivered
     }
 
+    // spec: MR-LOSS-006
     fn rtt_sample(
         &mut self,
         now: Instant,
@@ -217,6 +228,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
+    /// The pacer keeps to the rate that the controller allows.
+    #[inline]
+    pub(super) fn follow_hint(&mut self) {
+        let mbps = self.controller.pacing_mbps().unwrap_or(0);
+        self.pacer
+            .set_rate(mbps, self.wire_packet_bytes, 2 * u32::from(self.config.run));
+    }
+
     /// Tells the controller what the network measures now.
     pub(super) fn network_changed(&mut self, config: &EndpointConfig) {
         self.controller.network(Network {
@@ -231,6 +250,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Moves the windows by what one acknowledgment said.
     fn adjust(&mut self, now: Instant, number: u8, delivered: u32, lost: u32, marked: u32) {
         if now >= self.epoch_ends {
+            self.controller.tick(now);
             self.end_epoch(now);
         }
         self.epoch.acknowledged = self.epoch.acknowledged.saturating_add(delivered as u16);
@@ -239,6 +259,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.send_paths.at(u16::from(number));
         let slow = u64::from(path.latest_rtt_ns) * 2 > u64::from(self.min_rtt_ns()) * 3;
         // Where nothing is ever marked, delay stands in for marks.
+        // spec: MR-CC-011
         let marked = if slow && marked == 0 && !self.marks_seen {
             delivered
         } else {
@@ -250,20 +271,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if lost != 0 {
             let marks_seen = self.epoch.marked != 0 || self.last_epoch.marked != 0;
+            // spec: MR-CC-006
             if slow || marks_seen || self.epoch.lost_more_than(30, 4) {
                 self.controller.lost(number, lost);
             } else {
                 self.controller.lost_to_fabric(number, lost);
             }
+            // spec: MR-CC-007
             if !self.collapsed_this_epoch && self.epoch.lost_more_than(50, 6) {
                 self.collapsed_this_epoch = true;
                 self.controller.collapsed();
             }
         }
-        self.pacer.set_rate(
-            self.controller.pacing_mbps().unwrap_or(0),
-            self.wire_packet_bytes,
-        );
+        self.follow_hint();
     }
 
     fn end_epoch(&mut self, now: Instant) {
@@ -285,6 +305,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Whether the connection as a whole is losing heavily: then silence of a path proves nothing.
+    // spec: MR-FENCE-001
     pub(super) fn is_losing_heavily(&self) -> bool {
         let heavy = |epoch: Epoch| epoch.lost_more_than(30, 4);
         heavy(self.epoch) || heavy(self.last_epoch)
@@ -303,6 +324,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         message.outstanding -= 1;
+        // spec: MR-MSG-004
         if message.is_complete() {
             self.message_complete(now, number);
         }
@@ -327,6 +349,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Completes the messages of a stream that are over, in order.
+    // spec: MR-MSG-005
     pub(super) fn retire_messages(&mut self, stream: u16) {
         loop {
             let first = self.streams.at(stream).first;
@@ -335,6 +358,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             let message = self.requests.at(first);
             let (next, started) = (message.next, message.has(OutMessage::STARTED));
+            // spec: MR-MSG-015
             let report = message.has(OutMessage::SIGNALED) || message.status != Status::Success;
             let record = self.streams.at_mut(stream);
             record.first = next;
@@ -360,8 +384,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn after_ack(&mut self, now: Instant, config: &EndpointConfig, number: u8, marked: bool) {
         let path: &SendPath = self.send_paths.at(u16::from(number));
         match path.state {
+            // spec: MR-PATH-020
             PathState::Draining if path.is_drained() => self.redirect_drained(config, number),
             PathState::Active => {
+                // spec: MR-PATH-019
                 if marked && path.is_drained() {
                     self.redirect_drained(config, number);
                 }

@@ -20,7 +20,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn poll_control<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.has_due(due::INIT) {
@@ -52,6 +52,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 number: self.hint_number,
                 rate_mbps: shared.hint_mbps,
             };
+            // spec: MR-HINT-007
             let length = hint.encode(out).ok()?;
             return self.over_sound_path(Class::Control, length, None);
         }
@@ -130,9 +131,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         })
     }
 
+    // spec: MR-SETUP-014
     fn send_init<const R: usize, const V: usize>(
         &mut self,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
         let parameters = Self::offer_parameters(shared.config, self.config.paths, self.service)?;
@@ -156,9 +158,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.sealed(plane, entropy, length)
     }
 
+    // spec: MR-SETUP-016
     fn send_accept<const R: usize, const V: usize>(
         &mut self,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
         let parameters = Self::offer_parameters(shared.config, PATHS as u8, self.service)?;
@@ -176,7 +179,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Setting up is always checked by CRC.
+    // spec: MR-WIRE-011
     fn sealed(&self, plane: u8, entropy: u16, length: usize) -> Option<Transmit> {
+        // spec: MR-WIRE-009, MR-WIRE-010
         let mut transmit = self.transmit(plane, entropy, Class::Data, length)?;
         transmit.trailer = true;
         transmit.length = length + crate::wire::CRC_SIZE;
@@ -235,9 +240,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             let at = path.retry_at;
             self.timers.advance(super::Timer::Paths, at);
         }
+        // spec: MR-FENCE-003
         self.over_sound_path(Class::Control, length, Some(path))
     }
 
+    // spec: MR-FENCE-005
     fn send_fence_ack(
         &mut self,
         now: Instant,
@@ -262,9 +269,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn send_probe(&mut self, now: Instant, number: u8, out: &mut [u8]) -> Option<Transmit> {
         let connection = self.peer_id;
         let path = self.send_paths.at_mut(u16::from(number));
+        // spec: MR-FENCE-002
         if matches!(path.state, PathState::Unused | PathState::Fencing) {
             return None;
         }
+        // spec: MR-PROBE-006
         let attempt = u32::from(path.probes);
         path.probes = path.probes.saturating_add(1);
         let tsn = path.take_tsn(now);
@@ -280,7 +289,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         .encode(out)
         .ok()?;
-        self.statistics.probes_sent += 1;
+        self.statistics.probes_sent = self.statistics.probes_sent.wrapping_add(1);
         if attempt == 0 && self.is_clear() {
             self.suspect(number);
         }
@@ -295,11 +304,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(crate) fn handle_probe<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         probe: &Probe,
         ce: bool,
     ) -> Result<(), crate::stats::DropReason> {
         self.current_generation(probe.path, probe.generation)?;
+        // spec: MR-PROBE-006
         let redirect = probe.attempt != 0;
         let reply = redirect.then(|| {
             let current = self.receive_paths.at(u16::from(probe.path)).reply;
@@ -309,7 +319,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if let Some(reply) = reply {
             path.reply = reply;
         }
-        path.note_probe(now, probe.tsn, ce);
+        // spec: MR-PROBE-002
+        if path.note_probe(now, probe.tsn, ce).gap {
+            self.gap_seen = true;
+            self.last_gap = now;
+        }
         self.ack_now.insert(probe.path);
         Ok(())
     }
@@ -324,6 +338,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if fence.path >= self.agreed.paths {
             return Err(DropReason::UnknownPath);
         }
+        // spec: MR-FENCE-008
         if path.is_frozen() && fence.generation == path.generation().wrapping_add(1) {
             // A generation of which nothing arrived at all is ended, too.
             *path = crate::path::receive::ReceivePath::new(fence.generation, path.reply);
@@ -331,9 +346,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if fence.generation != path.generation() {
             return Err(DropReason::WrongGeneration);
         }
+        // spec: MR-FENCE-004
         path.freeze();
         self.ack_now.remove(fence.path);
         self.ack_later.remove(fence.path);
+        // spec: MR-FENCE-005
         self.fence_ack_due.insert(fence.path);
         self.set_due(due::FENCE_ACKS);
         Ok(())
@@ -346,6 +363,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         announce: &Announce,
         config: &crate::config::EndpointConfig,
     ) {
+        // spec: MR-HINT-007
         if config.hints {
             self.hint_number = announce.number;
             // Announcements of a fan-in come together: the answer waits until all can be counted.
@@ -361,14 +379,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         hint: &Hint,
     ) {
         use crate::rate::controller::Controller;
+        // spec: MR-HINT-008
         if hint.rate_mbps == 0 || !config.hints || hint.number != self.announce_number {
             return;
         }
         self.controller.hinted(now, hint.rate_mbps);
-        self.pacer.set_rate(
-            self.controller.pacing_mbps().unwrap_or(0),
-            self.wire_packet_bytes,
-        );
+        self.follow_hint();
         for path in self.usable.iter() {
             self.offer(path);
         }

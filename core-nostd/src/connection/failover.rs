@@ -34,7 +34,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         self.set_usable(number, true);
         self.controller.open(number);
+        // spec: MR-FENCE-011
         self.planes_down &= !(1 << plane);
+        self.events |= self.planes_down != self.planes_reported;
         self.offer(number);
     }
 
@@ -53,9 +55,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A path told something new.
-    pub(super) fn path_answered(&mut self, number: u8) {
-        match self.send_paths.at(u16::from(number)).state {
-            PathState::Suspect | PathState::Reopening => self.activate_path(number),
+    // spec: MR-PROBE-008
+    pub(super) fn path_answered(&mut self, now: Instant, number: u8) {
+        let path = self.send_paths.at(u16::from(number));
+        let plane = path.plane;
+        match path.state {
+            PathState::Suspect => self.activate_path(number),
+            PathState::Reopening => {
+                self.activate_path(number);
+                self.plane_answered(now, plane);
+            }
             _ => {}
         }
     }
@@ -66,6 +75,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if !Self::counts(path.state) {
             return;
         }
+        // spec: MR-PROBE-007
         path.state = PathState::Suspect;
         self.outstanding = self
             .outstanding
@@ -83,6 +93,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Whether a suspect path is to be given up: a sibling made progress since, that sibling is clear, and the connection as a whole is not losing heavily.
+    // spec: MR-FENCE-001
     pub(super) fn may_fence(&self, number: u8) -> bool {
         if self.is_losing_heavily() {
             return false;
@@ -112,7 +123,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.probes = 0;
         let plane = path.plane;
         self.controller.close(number);
-        self.statistics.fences += 1;
+        self.statistics.fences = self.statistics.fences.wrapping_add(1);
         self.fence_due.insert(number);
         self.set_due(due::FENCES);
         self.plane_may_be_down(plane);
@@ -128,7 +139,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 )
         });
         if !alive {
+            // spec: MR-FENCE-011
             self.planes_down |= 1 << plane;
+            self.events = true;
         }
     }
 
@@ -141,6 +154,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     ) -> Result<(), DropReason> {
         self.check_block(block)?;
         let path = self.send_paths.at_mut(u16::from(block.path));
+        // spec: MR-FENCE-009
         if path.state != PathState::Fencing || path.generation != block.generation {
             return Err(DropReason::WrongGeneration);
         }
@@ -153,6 +167,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let mut inflight = core::mem::take(&mut path.inflight);
         let mut lost = core::mem::take(&mut path.lost);
         let (plane, failed) = (path.plane, path.entropy);
+        // spec: MR-FENCE-006
         for list in [&mut lost, &mut inflight] {
             while let Some(index) = self.slots.pop(list) {
                 if evidence.acknowledges(self.slots.at(index).psn) {
@@ -166,6 +181,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.entropies.avoid(plane, failed);
         let entropy = self.fresh_entropy(config, plane);
         let path = self.send_paths.at_mut(u16::from(block.path));
+        // spec: MR-FENCE-007
         path.reopen(entropy);
         self.schedule_reopening(now, block.path, Duration::ZERO);
         self.fence_due.remove(block.path);
@@ -195,6 +211,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.fence_due.insert(number);
                 self.set_due(due::FENCES);
             } else {
+                // spec: MR-FENCE-010
                 if record.probes != 0 {
                     // That source port did not answer either. Nothing is outstanding, so the path may move freely.
                     self.entropies.avoid(record.plane, record.entropy);
@@ -213,7 +230,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.timers.set(Timer::Paths, next);
     }
 
-    /// The pause before a path is tried again; it doubles each time.
+    /// The pause before a path is tried again. It doubles each time; a random part keeps the paths of a plane that failed together
+    /// from being tried together, so that one of them soon sees it return.
+    // spec: MR-FENCE-003, MR-FENCE-010
     fn back_off(&mut self, number: u8) -> Duration {
         let timeout = 2 * u64::from(self.min_rtt_ns());
         let base = timeout.max(self.config.min_probe_timeout.as_nanos());
@@ -222,10 +241,23 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             .saturating_mul(1 << path.backoff.min(30))
             .min(LONGEST_BACKOFF.as_nanos());
         path.backoff = path.backoff.saturating_add(1);
-        Duration::from_nanos(pause)
+        let random = u64::from(self.entropies.random(1 << 15));
+        Duration::from_nanos(pause / 2 + (pause * random >> 16))
+    }
+
+    /// A path of a plane answered: the others of the plane are tried at once.
+    fn plane_answered(&mut self, now: Instant, plane: u8) {
+        for number in self.paths() {
+            let path = self.send_paths.at_mut(u16::from(number));
+            if path.plane == plane && path.state == PathState::Reopening && path.backoff > 1 {
+                path.backoff = 0;
+                self.schedule_reopening(now, number, Duration::ZERO);
+            }
+        }
     }
 
     /// A source port that no other path of the plane uses and that did not fail lately.
+    // spec: MR-PATH-021
     pub(super) fn fresh_entropy(&mut self, config: &EndpointConfig, plane: u8) -> u16 {
         let (paths, agreed) = (&self.send_paths, self.agreed.paths);
         let taken = |entropy| {
@@ -238,6 +270,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Moves a path that has nothing outstanding to another source port, in the same generation.
+    // spec: MR-PATH-019
     pub(super) fn redirect_drained(&mut self, config: &EndpointConfig, number: u8) {
         let record = self.send_paths.at(u16::from(number));
         let (plane, state, rtt) = (record.plane, record.state, record.rtt);
@@ -255,6 +288,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Compares the paths; one that is persistently much worse than the others is drained and moved.
+    // spec: MR-PATH-022
     pub(super) fn compare_paths(&mut self) {
         let (mut good, mut bad, mut members) = (0u32, 0u32, 0u32);
         for number in self.usable.iter() {

@@ -25,35 +25,39 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// A DATA packet. It is accepted as a whole, or changes nothing (but may be answered with an error report).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn handle_data<M: Memory, const R: usize, const V: usize>(
         &mut self,
         now: Instant,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        packet: &DataPacket<'_>,
+        packet: DataPacket<'_>,
     ) -> Result<(), DropReason> {
         let DataPacket {
             header,
             data,
             payload,
             ce,
-        } = *packet;
-        let (header, data) = (&header, &data);
+        } = packet;
+        // spec: MR-PATH-009
         self.current_generation(header.path, header.generation)?;
         let number = u16::from(header.path);
         match self.receive_paths.at(number).classify(header.psn) {
             Arrival::New => {}
+            // spec: MR-PATH-007, MR-PATH-013
             Arrival::Duplicate => {
                 let path = self.receive_paths.at_mut(number);
                 path.note_duplicate();
                 path.note_transmission(now, header.tsn, header.psn, ce);
                 self.ack_now.insert(header.path);
-                self.statistics.duplicates_received += 1;
+                self.statistics.duplicates_received =
+                    self.statistics.duplicates_received.wrapping_add(1);
                 return Err(DropReason::Duplicate);
             }
+            // spec: MR-PATH-008
             Arrival::BeyondWindow => return Err(DropReason::BeyondWindow),
         }
+        // spec: MR-ERR-001, MR-MSG-002
         match data.opcode {
             Opcode::Write | Opcode::WriteImm => {
                 self.accept_write(shared, memory, header, data, payload)?
@@ -71,6 +75,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 let report = ErrorReport::decode(payload)?;
                 self.accept_error(now, &report);
             }
+            // spec: MR-MSG-011
             Opcode::Nop => {}
         }
         self.statistics.packets_received += 1;
@@ -79,6 +84,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.accept(header.psn);
         let noted = path.note_transmission(now, header.tsn, header.psn, ce);
         path.unacknowledged += 1;
+        // spec: MR-PATH-013, MR-PATH-014
+        if noted.gap {
+            self.gap_seen = true;
+            self.last_gap = now;
+        }
         if noted.gap
             || noted.ce_changed
             || header.flags.contains(Flags::ACK_REQUEST)
@@ -86,6 +96,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         {
             self.ack_now.insert(header.path);
         } else {
+            // spec: MR-PATH-014
             self.ack_later.insert(header.path);
             self.timers
                 .advance(Timer::Ack, now + shared.config.ack_delay);
@@ -94,7 +105,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Checks that a path exists and that its generation is the current one, or opens the next one if a FENCE has ended the current.
-    #[inline]
+    #[inline(always)]
     pub(super) fn current_generation(
         &mut self,
         number: u8,
@@ -105,12 +116,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let path = self.receive_paths.at_mut(u16::from(number));
         if generation == path.generation() {
+            // spec: MR-FENCE-004
             return if path.is_frozen() {
                 Err(DropReason::Frozen)
             } else {
                 Ok(())
             };
         }
+        // spec: MR-FENCE-008
         if path.is_frozen() && generation == path.generation().wrapping_add(1) {
             *path = ReceivePath::new(generation, path.reply);
             return Ok(());
@@ -119,8 +132,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Checks that a stream takes messages, and that this one is not over. Returns whether it is its turn.
-    #[inline]
-    fn in_turn(&self, data: &Data) -> Result<bool, DropReason> {
+    #[inline(always)]
+    fn in_turn(&self, data: Data) -> Result<bool, DropReason> {
+        // spec: MR-STREAM-001
         if data.stream >= self.agreed.streams {
             return Err(DropReason::UnknownStream);
         }
@@ -128,26 +142,29 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             .streams
             .get(data.stream)
             .ok_or(DropReason::UnknownStream)?;
+        // spec: MR-STREAM-004
         if stream.failed.is_some() {
             return Err(DropReason::Refused(ErrorCode::StreamError));
         }
         let ahead = data.msn.wrapping_sub(stream.expected_msn);
+        // spec: MR-MSG-008
         if ahead >= 1 << 31 {
             return Err(DropReason::StaleMessage);
         }
         Ok(ahead == 0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn accept_write<M: Memory, const R: usize, const V: usize>(
         &mut self,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        header: &Header,
-        data: &Data,
+        header: Header,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         let turn = self.in_turn(data)?;
+        // spec: MR-MEM-006, MR-MEM-003
         let place = if data.length == 0 {
             None
         } else {
@@ -189,8 +206,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         &mut self,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        header: &Header,
-        data: &Data,
+        header: Header,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         let turn = self.in_turn(data)?;
@@ -198,6 +215,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let known = self.incoming.find(data.stream, data.msn);
         let index = match known {
             Some(index) if self.incoming.at(index).progress != InProgress::Refused => {
+                // spec: MR-RNR-004
                 if self.incoming.at(index).attempt != attempt {
                     return Err(DropReason::StaleMessage);
                 }
@@ -207,6 +225,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 if let Some(index) = known {
                     // Refused before: only a later attempt counts.
                     let age = attempt.wrapping_sub(self.incoming.at(index).attempt);
+                    // spec: MR-RNR-004
                     if age == 0 || age >= 1 << 7 {
                         return Err(DropReason::StaleMessage);
                     }
@@ -237,7 +256,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn buffer_for<const R: usize, const V: usize>(
         &mut self,
         shared: &mut Shared<'_, R, V>,
-        data: &Data,
+        data: Data,
         rsn: u32,
         attempt: u8,
         known: Option<u16>,
@@ -247,13 +266,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let stream = self.streams.at(data.stream);
         let buffer = match stream.shared {
+            // spec: MR-RNR-001
             Some(queue) => shared.receives.bind_shared(queue),
             None => shared.receives.bind(&stream.receives, rsn),
         };
         let Some(buffer) = buffer else {
             // Without a report nothing is refused: as if it had been lost.
+            // spec: MR-RNR-002, MR-ERR-002
             self.report(data, ErrorCode::ReceiverNotReady, attempt)?;
-            self.statistics.rnr_sent += 1;
+            self.statistics.rnr_sent = self.statistics.rnr_sent.wrapping_add(1);
             let refused = InMessage {
                 msn: data.msn,
                 stream: data.stream,
@@ -270,6 +291,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             return Err(DropReason::Refused(ErrorCode::ReceiverNotReady));
         };
+        // spec: MR-RNR-007
         if data.length > shared.receives.local(buffer).length {
             // The record keeps the buffer until the stream's receives are flushed.
             let kept = InMessage {
@@ -293,17 +315,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The record of a message that a packet belongs to; a new one if there is none. The packet fits what is known of it.
-    #[inline]
+    #[inline(always)]
     fn open_message(
         &mut self,
-        header: &Header,
-        data: &Data,
+        header: Header,
+        data: Data,
         payload: &[u8],
         attempt: u8,
         buffer: u16,
     ) -> Result<u16, DropReason> {
         if let Some(index) = self.incoming.find(data.stream, data.msn) {
             let entry = self.incoming.at(index);
+            // spec: MR-MSG-007
             if entry.progress != InProgress::Open
                 || entry.opcode != data.opcode
                 || entry.length != data.length
@@ -327,11 +350,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 progress: InProgress::Open,
                 ..InMessage::FREE
             })
+            // spec: MR-MSG-009
             .ok_or(DropReason::NoRoom)
     }
 
     /// Counts the bytes of a packet that was placed; a message that is whole completes when it is its turn.
-    #[inline]
+    #[inline(always)]
     fn count_placed<M: Memory, const R: usize, const V: usize>(
         &mut self,
         shared: &mut Shared<'_, R, V>,
@@ -341,6 +365,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         turn: bool,
     ) {
         let entry = self.incoming.at_mut(index);
+        // spec: MR-MSG-003
         entry.remaining -= payload.len() as u32;
         if entry.remaining == 0 {
             entry.progress = InProgress::Ready;
@@ -355,7 +380,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         &mut self,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        data: &Data,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         let turn = self.in_turn(data)?;
@@ -368,9 +393,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         } else {
             Access::REMOTE_READ
         };
+        // spec: MR-READ-002
         if atomic && !data.address.is_multiple_of(8) {
             return Err(self.refuse(data, ErrorCode::InvalidRequest, 0));
         }
+        // spec: MR-READ-007
         if data.length != 0
             && let Err(fault) =
                 shared
@@ -400,6 +427,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 }
             }
         }
+        // spec: MR-READ-001
         self.incoming.insert(entry).ok_or(DropReason::NoRoom)?;
         if turn {
             self.advance(shared, memory, data.stream);
@@ -412,17 +440,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         now: Instant,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        data: &Data,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         if data.stream != RESPONSE_STREAM {
             return Err(DropReason::UnknownStream);
         }
         let index = (data.key & 0x3fff) as u16;
+        // spec: MR-READ-004, MR-READ-006
         let Some(message) = self
             .requests
             .get(index)
-            .filter(|message| message.token == data.key && message.expects_response())
+            .filter(|message| message.immediate == data.key && message.expects_response())
         else {
             // The request was flushed. Its response has nowhere to go, but its packets must be acknowledged.
             return Ok(());
@@ -431,6 +460,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Ok(());
         }
         let atomic = data.opcode == Opcode::AtomicResponse;
+        // spec: MR-READ-004
         if (message.opcode == Opcode::AtomicRequest) != atomic
             || data.length != message.length
             || payload.len() as u32 > message.awaited

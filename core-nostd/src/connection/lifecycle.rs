@@ -24,6 +24,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Pause before the next INIT or CLOSE; doubles.
+    // spec: MR-SETUP-014, MR-CLOSE-002
     fn setup_pause(&self) -> Duration {
         let base = (4 * u64::from(self.min_rtt_ns())).max(self.config.min_probe_timeout.as_nanos());
         Duration::from_nanos((base << self.setup_attempts.min(16)).min(250_000_000))
@@ -38,6 +39,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 } else {
                     self.answered_at.max(self.heard_at)
                 };
+                // spec: MR-SETUP-014, MR-CLOSE-002
                 if now.since(reference) >= self.config.failure_timeout {
                     let reason = if self.is_setting_up() {
                         CloseReason::Unreachable
@@ -61,6 +63,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 if self.heard_at != Instant::ZERO {
                     return;
                 }
+                // spec: MR-SETUP-016
                 if now.since(self.answered_at) >= self.config.failure_timeout {
                     self.end(CloseReason::Unreachable, Status::ConnectionLost);
                     return;
@@ -75,6 +78,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// A RETRY: the same INIT, with the cookie, at once.
     pub(crate) fn retry(&mut self, now: Instant, cookie: crate::wire::Cookie) {
+        // spec: MR-SETUP-008
         self.cookie = Some(cookie);
         self.set_due(due::INIT);
         self.timers.set(Timer::Setup, now + self.setup_pause());
@@ -89,6 +93,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         parameters: &Parameters,
         hint_mbps: u32,
     ) -> bool {
+        // spec: MR-SETUP-019
         let offered = if self.incoming_connection {
             PATHS as u8
         } else {
@@ -97,9 +102,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let Some(own) = Self::offer_parameters(config, offered, self.service) else {
             return false;
         };
+        // spec: MR-SETUP-011
         self.agreed = agree(&own, parameters);
         self.peer_id = peer_id;
         self.peer = parameters.planes;
+        // spec: MR-WIRE-011
         self.trailer = if self.agreed.omit_checksum {
             Trailer::None
         } else {
@@ -112,6 +119,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.setup_attempts = 0;
         let Agreed { paths, planes, .. } = self.agreed;
         for number in 0..paths {
+            // spec: MR-SETUP-013
             let plane = number % planes.max(1);
             let entropy = self.fresh_entropy(config, plane);
             *self.send_paths.at_mut(u16::from(number)) = SendPath {
@@ -138,14 +146,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if hint_mbps != 0 && config.hints {
             self.controller.hinted(now, hint_mbps);
         }
-        self.pacer.set_rate(
-            self.controller.pacing_mbps().unwrap_or(0),
-            self.wire_packet_bytes,
-        );
+        self.follow_hint();
         self.report_connected = true;
+        self.events = true;
         self.timers.clear(Timer::Setup);
         self.watch(now);
         if !self.incoming_connection {
+            // spec: MR-SETUP-017
             // So that the acceptor knows that its ACCEPT arrived, and both know a round-trip time.
             self.probe_due.insert(0);
             self.set_due(due::PROBES);
@@ -177,6 +184,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The same INIT again: its ACCEPT was lost.
+    // spec: MR-SETUP-015
     pub(crate) fn accept_again(&mut self) {
         if self.state == State::Established {
             self.set_due(due::ACCEPT);
@@ -195,6 +203,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             (State::Lingering | State::Closed, _) => {}
             (State::Connecting, _) => self.end(CloseReason::LocalClose, Status::Flushed),
             (_, CloseMode::Abort(code)) => {
+                // spec: MR-CLOSE-006
                 self.close_mode = WireCloseMode::Abort;
                 self.close_code = code;
                 self.end(CloseReason::LocalClose, Status::Flushed);
@@ -205,6 +214,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             (State::Established, CloseMode::Drain) => {
                 self.close_mode = WireCloseMode::Drain;
+                // spec: MR-CLOSE-001
                 self.state = State::Closing;
                 self.timers.clear(Timer::Setup);
                 self.maybe_finish(now);
@@ -213,6 +223,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
+    // spec: MR-CLOSE-005
     fn linger(&self) -> Duration {
         let round_trips = Duration::from_nanos(8 * u64::from(self.min_rtt_ns()));
         if round_trips > LINGER {
@@ -224,6 +235,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// While closing: when this side's work is done, the peer is told.
     pub(super) fn maybe_finish(&mut self, now: Instant) {
+        // spec: MR-CLOSE-001, MR-CLOSE-003
         if !self.is_closing() || self.has_work() {
             return;
         }
@@ -241,6 +253,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     fn finish_for_peer(&mut self, now: Instant) {
+        // spec: MR-CLOSE-003
         self.set_due(due::CLOSE_ACK);
         self.end(CloseReason::PeerClose, Status::Flushed);
         self.state = State::Lingering;
@@ -250,12 +263,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// The peer wants to end.
     pub(crate) fn handle_close(&mut self, now: Instant, close: &Close) {
         match (self.state, close.mode) {
+            // spec: MR-CLOSE-005
             (State::Lingering, WireCloseMode::Drain) => self.set_due(due::CLOSE_ACK),
             (State::Lingering | State::Closed | State::Connecting, _) => {}
             (_, WireCloseMode::Abort) => {
+                // spec: MR-CLOSE-007
                 self.end(CloseReason::PeerAbort(close.reason), Status::Flushed);
                 self.state = State::Closed;
             }
+            // spec: MR-CLOSE-004
             (State::Closing, WireCloseMode::Drain) if self.close_sent => self.finish_for_peer(now),
             (_, WireCloseMode::Drain) => {
                 self.state = State::PeerClosing;
@@ -279,12 +295,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// The peer refused the connection.
     pub(crate) fn refused(&mut self, reason: crate::wire::RejectReason) {
         if self.state == State::Connecting {
+            // spec: MR-SETUP-018
             self.end(CloseReason::Refused(reason), Status::Flushed);
         }
     }
 
     /// Ends every open operation with a status, and the connection with a reason.
     fn end(&mut self, reason: CloseReason, status: Status) {
+        // spec: MR-CLOSE-008
         if self.closed.is_some() || matches!(self.state, State::Lingering | State::Closed) {
             return;
         }
@@ -299,6 +317,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.report_streams = true;
         self.report_connected = false;
         self.closed = Some(reason);
+        self.events = true;
         self.planes_reported = self.planes_down;
         for timer in [
             Timer::Ack,

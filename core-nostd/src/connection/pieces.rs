@@ -16,6 +16,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// The next part of a message, taken from responses and streams in turn.
+    #[inline(always)]
     pub(super) fn next_piece(&mut self) -> Option<Piece> {
         if self.response_first != outgoing::NONE {
             let index = self.response_first;
@@ -51,16 +52,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Whether a stream's next message may go on, or start: fences and the peer's limits.
-    #[inline]
+    #[inline(always)]
     pub(super) fn may_start(&mut self, stream: u16, number: u16) -> bool {
         let message = self.requests.at(number);
         if message.has(OutMessage::STARTED) {
             return true;
         }
+        // spec: MR-MSG-014
         let fenced = message.has(OutMessage::FENCE) && self.streams.at(stream).reads != 0;
         let expects_response = message.expects_response();
         if fenced
+            // spec: MR-MSG-009
             || self.started >= self.agreed.open_messages
+            // spec: MR-READ-005
             || (expects_response && self.reads >= self.agreed.open_responses)
         {
             self.streams_blocked = true;
@@ -75,7 +79,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         true
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn cut_piece(&mut self, number: u16) -> Piece {
         let payload = u32::from(self.agreed.payload_bytes);
         let message = self.message_mut(number);
@@ -140,6 +144,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.active_count -= 1;
     }
 
+    // spec: MR-STREAM-005
     pub(super) fn rotate_active(&mut self) {
         let first = self.active_first;
         self.active_first = self.streams.at(first).next_active;
@@ -174,6 +179,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             self.waiting_messages -= 1;
             let message = self.requests.at_mut(index);
+            // spec: MR-RNR-003
             message.restart();
             let (stream, bytes) = (message.stream, message.payload_length());
             self.queued_bytes += u64::from(bytes);

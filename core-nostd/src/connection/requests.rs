@@ -25,6 +25,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         stream: u16,
     ) {
         loop {
+            // spec: MR-MSG-005, MR-READ-001
             let expected = self.streams.at(stream).expected_msn;
             let Some(index) = self.incoming.find(stream, expected) else {
                 return;
@@ -36,6 +37,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             let mut keep = false;
             match entry.opcode {
                 Opcode::ReadRequest | Opcode::AtomicRequest => {
+                    // spec: MR-READ-005
                     if self.responses.is_full() {
                         self.streams.at_mut(stream).stalled = true;
                         self.streams_stalled = true;
@@ -50,6 +52,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     keep = record.awaiting != 0 || !self.complete_receive(shared.receives, &entry);
                 }
             }
+            // spec: MR-MSG-012
             if keep {
                 // The completion waits for a buffer; the stream does not.
                 self.incoming.at_mut(index).progress = InProgress::Awaiting;
@@ -84,6 +87,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         let record = self.streams.at_mut(entry.stream);
         match (record.shared, write) {
+            // spec: MR-RNR-001
             (None, _) => receives.complete_first(&mut record.receives, &outcome),
             (Some(_), false) => {
                 receives.complete(entry.buffer, &outcome);
@@ -148,13 +152,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             },
             address: entry.address,
             key: entry.key,
-            token: entry.immediate,
+            immediate: entry.immediate,
             length: entry.length,
             stream: entry.stream,
             msn: entry.msn,
             progress: Progress::Open,
             ..OutMessage::FREE
         };
+        // spec: MR-READ-008
         if entry.length == 0 {
             // Nothing is asked for: the acknowledged request says it all.
             return;
@@ -165,6 +170,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             Access::REMOTE_READ
         };
         // The region may have been invalidated while the request waited for its turn.
+        // spec: MR-READ-007
         let checked =
             shared
                 .regions
@@ -183,6 +189,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             } else {
                 AtomicChange::FetchAdd { add: entry.operand }
             };
+            // spec: MR-READ-002, MR-READ-003
             let old = memory
                 .modify(region, offset, change)
                 .map_err(|_| ErrorCode::MemoryFault)?;
@@ -204,6 +211,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if let Some(index) = self.responses.insert(response) {
             self.queue_response(index);
         }
+    }
+
+    /// Whether requests or reports wait for room for a response.
+    #[inline(always)]
+    pub(crate) const fn is_stalled(&self) -> bool {
+        self.streams_stalled
     }
 
     /// Room for responses has appeared: requests that waited for it go on.
@@ -230,7 +243,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Refuses a packet for a reason that ends its stream, and reports it.
     #[cold]
-    pub(super) fn refuse(&mut self, data: &Data, code: ErrorCode, attempt: u8) -> DropReason {
+    pub(super) fn refuse(&mut self, data: Data, code: ErrorCode, attempt: u8) -> DropReason {
+        // spec: MR-ERR-002
         if let Err(reason) = self.report(data, code, attempt) {
             return reason;
         }
@@ -241,7 +255,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Queues an error report about a message, if there is room for one.
     pub(super) fn report(
         &mut self,
-        data: &Data,
+        data: Data,
         code: ErrorCode,
         attempt: u8,
     ) -> Result<(), DropReason> {
@@ -285,6 +299,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Puts a stream in error: its open messages end, its packets are withdrawn, nothing else is touched.
+    // spec: MR-STREAM-002, MR-STREAM-003
     pub(super) fn fail_stream(
         &mut self,
         now: Instant,
@@ -301,6 +316,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         record.report = Some(by_peer);
         record.flush = true;
         self.report_streams = true;
+        self.events = true;
         self.flush_messages(stream, Status::Flushed);
         if let Some((msn, code)) = tell {
             self.tell(stream, msn, code);
@@ -343,6 +359,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Gives the posted buffers of failed streams back to the application.
+    // spec: MR-STREAM-003
     pub(super) fn flush_receives<const V: usize>(&mut self, receives: &mut Receives<V>) {
         for stream in 0..STREAMS as u16 {
             if !core::mem::take(&mut self.streams.at_mut(stream).flush) {
@@ -384,12 +401,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let open = index != NONE && self.requests.at(index).progress == Progress::Open;
         if report.code == ErrorCode::ReceiverNotReady {
+            // spec: MR-RNR-006
             if open && self.requests.at(index).attempt == report.attempt {
                 self.not_ready(now, index);
             }
             return;
         }
         if open && report.code != ErrorCode::StreamError {
+            // spec: MR-ERR-003
             self.requests.at_mut(index).status = status_of(report.code);
         }
         self.fail_stream(now, report.stream, status_of(report.code), false, None);
@@ -400,6 +419,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let limit = self.config.rnr_attempts;
         let message = self.requests.at_mut(index);
         let (stream, msn) = (message.stream, message.msn);
+        // spec: MR-RNR-005
         if message.attempts_left == 0 && limit != u8::MAX {
             message.status = Status::ReceiverNotReady;
             self.fail_stream(
@@ -414,6 +434,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         message.attempts_left = message.attempts_left.saturating_sub(1);
         let unsent = message.unsent_bytes();
         self.queued_bytes = self.queued_bytes.saturating_sub(u64::from(unsent));
+        // spec: MR-RNR-003, MR-MSG-010
         self.withdraw_slots(index);
         self.requests.at_mut(index).progress = Progress::Waiting;
         self.waiting_messages += 1;

@@ -7,7 +7,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// The path for the next new packet. It stays out of the wheel until [`Self::carried`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn pick_path(&mut self, window: u32) -> Option<u8> {
         if self.run_left != 0 {
             let path = self.run_path;
@@ -36,7 +36,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// are of one.
     #[inline]
     fn has_room(&self, path: u8) -> bool {
-        let weight = self.controller.weight(path).max(u32::from(self.config.run) << 16);
+        let weight = self
+            .controller
+            .weight(path)
+            .max(u32::from(self.config.run) << 16);
         self.send_paths
             .at(u16::from(path))
             .has_room(weight, u32::from(self.agreed.window))
@@ -51,7 +54,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A path carried a packet: its turn goes on or ends.
-    #[inline]
+    #[inline(always)]
     pub(super) fn carried(&mut self, path: u8, window: u32) {
         debug_assert_eq!(path, self.run_path);
         self.run_carried += 1;
@@ -61,7 +64,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_run(&mut self, window: u32) {
         let path = self.run_path;
         self.run_left = 0;
@@ -81,7 +84,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Lets a path wait for its turn if it may carry.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(&mut self, path: u8) {
         if self.run_left != 0 && path == self.run_path {
             return;
@@ -97,6 +100,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// At most as many paths as there are packets in the window are used, or each would be too sparse for the loss rule to see.
     #[inline]
+    // spec: MR-PATH-017
     pub(super) fn follow_window(&mut self, window: u32) {
         let packets = (window.min(255 << 16).div_ceil(1 << 16)).max(1) as u16;
         let count = self.usable_count;

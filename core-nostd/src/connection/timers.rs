@@ -3,6 +3,7 @@
 use super::{Connection, State, due};
 use crate::config::EndpointConfig;
 use crate::path::send::PathState;
+use crate::rate::controller::Controller;
 use crate::time::{Duration, Instant};
 use crate::work::CloseReason;
 
@@ -137,26 +138,36 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// When a path with something in flight is to be probed.
+    // spec: MR-PROBE-001
     pub(super) fn probe_time(&self, number: u8) -> Instant {
         let path = self.send_paths.at(u16::from(number));
         let least = self.config.min_probe_timeout.as_nanos();
         let initial = self.config.initial_rtt.as_nanos_u32();
         // A path that was never answered is judged by the connection's others.
-        let rtt = if path.rtt.is_known() { &path.rtt } else { &self.rtt };
-        // Nothing will follow on this path that could prove a loss: the burst is over, or its last packet was sent again and it is not its turn.
-        let last = self.burst_is_over() || path.resent;
-        let timeout = if path.probes == 0 && last && self.lost_lately(path.moved_at) && rtt.is_known() {
-            u64::from(rtt.smoothed_or(initial) / 10).max(least)
+        let rtt = if path.rtt.is_known() {
+            &path.rtt
         } else {
-            // Marks make it rarer at once; else it is backed off when it begins to prove something.
-            let free = if self.last_epoch.marked == 0 {
-                self.probes_that_prove(path.moved_at)
-            } else {
-                1
-            };
-            let doublings = u32::from(path.probes.saturating_sub(free)).min(20);
-            (rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
+            &self.rtt
         };
+        // Nothing will follow on this path that could prove a loss: the burst is over, or its last packet was sent again and the window is small.
+        let last = self.burst_is_over() || (path.resent && !self.is_clear());
+        // Under heavy loss the probe itself is likely to be lost: two.
+        let early = if self.loss_share >> 6 < 30 { 1 } else { 2 };
+        let timeout =
+            if path.probes < early && last && self.lost_lately(path.moved_at) && rtt.is_known() {
+                // spec: MR-PROBE-004
+                u64::from(rtt.smoothed_or(initial) / 10).max(least)
+            } else {
+                // Marks make it rarer at once; else it is backed off when it begins to prove something.
+                // spec: MR-PROBE-003
+                let free = if self.last_epoch.marked == 0 {
+                    self.probes_that_prove(path.moved_at)
+                } else {
+                    1
+                };
+                let doublings = u32::from(path.probes.saturating_sub(free)).min(20);
+                (rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
+            };
         path.moved_at + Duration::from_nanos(timeout)
     }
 
@@ -191,6 +202,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Probes the silent path that waits longest, if the limit of probes allows; sets the timer to the next.
     fn probe_timeout(&mut self, now: Instant) {
+        self.controller.tick(now);
         let mut next = Instant::FAR_FUTURE;
         let mut waiting: Option<(Instant, u8)> = None;
         for number in self.paths() {
@@ -209,9 +221,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 continue;
             }
             // Its second probe was not answered in time.
+            // spec: MR-PROBE-007
             if path.probes >= 2 {
                 self.suspect(number);
                 let enough = self.probes_that_prove(now);
+                // spec: MR-FENCE-001
                 if self.send_paths.at(u16::from(number)).probes >= enough && self.may_fence(number)
                 {
                     self.fence(now, number);
@@ -223,6 +237,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
         }
         if let Some((_, number)) = waiting {
+            // spec: MR-PROBE-005
             if now >= self.probe_allowed_at {
                 self.probe_due.insert(number);
                 self.set_due(due::PROBES);
@@ -260,6 +275,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         let next = if self.is_owed() {
+            // spec: MR-TIME-001
             let deadline = self.answered_at + self.config.failure_timeout;
             if now >= deadline {
                 self.fail(now, CloseReason::Unreachable);
@@ -269,6 +285,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         } else if self.config.keep_alive == Duration::ZERO {
             return;
         } else {
+            // spec: MR-TIME-002
             let deadline = self.heard_at + self.config.keep_alive;
             if now >= deadline {
                 self.keep_alive(now);

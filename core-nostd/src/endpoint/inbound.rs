@@ -9,6 +9,7 @@ use super::table::{ConnectionEntry, Shares, connection_at, lookup};
 use crate::connection::{Connection, DataPacket, Shared, State};
 use crate::memory::Memory;
 use crate::rate::allocator::Share;
+use crate::schedule::Ring;
 use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::transmit::{Ecn, ReceiveMeta};
@@ -42,6 +43,7 @@ where
     ) -> Result<(), DropReason> {
         self.statistics.datagrams_received += 1;
         self.statistics.bytes_received += bytes.len() as u64;
+        // spec: MR-ERR-004
         let result = self.dispatch(now, meta, bytes, memory);
         if let Err(reason) = result {
             self.statistics.count_drop(reason);
@@ -49,7 +51,7 @@ where
         result
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn dispatch<M: Memory>(
         &mut self,
         now: Instant,
@@ -57,24 +59,29 @@ where
         bytes: &[u8],
         memory: &mut M,
     ) -> Result<(), DropReason> {
+        // spec: MR-SEC-001
         let header = Header::decode(bytes)?;
         if header.kind.is_setup() {
             return self.dispatch_setup(now, meta, &header, bytes);
         }
-        let index = lookup(
-            self.entries.borrow_mut(),
-            self.index_mask,
-            header.connection,
-        )
-        .ok_or(DropReason::UnknownConnection)?;
-        let ce = meta.ecn == Ecn::Ce;
-        let hint_mbps = self.hint(now);
+        // spec: MR-WIRE-001, MR-SEC-004
+        let index = (header.connection & self.index_mask) as u16;
         let entries = self.entries.borrow_mut();
-        let (_, record) = connection_at(entries, index).ok_or(DropReason::UnknownConnection)?;
+        let entry = entries
+            .get_mut(usize::from(index))
+            .ok_or(DropReason::UnknownConnection)?;
+        let record = match &mut entry.connection {
+            Some(record) if record.local_id == header.connection => record,
+            _ => return Err(DropReason::UnknownConnection),
+        };
+        let ce = meta.ecn == Ecn::Ce;
+        // spec: MR-WIRE-011, MR-WIRE-012
         let body = take_trailer(bytes, record.trailer, meta.checksum_verified)?;
+        // spec: MR-SETUP-020
         if record.state == State::Connecting {
             return Err(DropReason::UnexpectedKind);
         }
+        // spec: MR-CLOSE-009
         if !record.is_open() && header.kind != Kind::Close {
             return Err(DropReason::UnexpectedKind);
         }
@@ -82,30 +89,26 @@ where
             config: &self.config,
             regions: &self.regions,
             receives: &mut self.receives,
-            hint_mbps,
+            hint_mbps: 0,
+            template: &mut self.template,
         };
         let mut demand = None;
+        let mut result = Ok(());
         match header.kind {
             Kind::Data => {
                 let (data, payload) = Data::decode(&header, body)?;
                 record.heard_from_peer(now);
-                let result = record.handle_data(
-                    now,
-                    &mut shared,
-                    memory,
-                    &DataPacket {
-                        header,
-                        data,
-                        payload,
-                        ce,
-                    },
-                );
-                if let Err(reason) = result {
-                    // A refusal or a duplicate is answered.
-                    self.touched(index);
-                    return Err(reason);
+                let packet = DataPacket {
+                    header,
+                    data,
+                    payload,
+                    ce,
+                };
+                // A refusal or a duplicate is answered, too.
+                result = record.handle_data(now, &mut shared, memory, packet);
+                if result.is_ok() {
+                    demand = Some(data.demand);
                 }
-                demand = Some(data.demand);
             }
             Kind::Ack => {
                 let blocks = AckBlocks::decode(&header, body)?;
@@ -118,7 +121,7 @@ where
             Kind::Probe => {
                 let probe = Probe::decode(&header, body)?;
                 record.heard_from_peer(now);
-                record.handle_probe(now, &shared, &probe, ce)?;
+                record.handle_probe(now, &mut shared, &probe, ce)?;
             }
             Kind::Fence => {
                 let fence = Fence::decode(&header, body)?;
@@ -155,24 +158,32 @@ where
                 return Err(DropReason::UnexpectedKind);
             }
         }
-        record.resume(&mut shared, memory);
+        if record.is_stalled() {
+            record.resume(&mut shared, memory);
+        }
+        let has_events = record.has_events();
+        let is_ready = entry.links.is_queued(Ring::Ready);
         if let Some(demand) = demand
             && self.config.hints
+            && !entry.share.is_current(now, demand)
         {
-            self.allocator.observe(
-                now,
-                index,
-                demand,
-                &mut Shares {
-                    entries,
-                    nobody: Share::IDLE,
-                },
-            );
+            // spec: MR-HINT-002
+            let nobody = Share::IDLE;
+            self.allocator
+                .observe(now, index, demand, &mut Shares { entries, nobody });
         }
-        self.touched(index);
-        Ok(())
+        if !is_ready {
+            self.schedule.push(entries, Ring::Ready, index);
+        }
+        if has_events {
+            self.schedule.push(entries, Ring::Events, index);
+        }
+        result
     }
 
+    /// Apart from the rest, which must not pay for the room that a new connection takes on the stack.
+    #[cold]
+    #[inline(never)]
     pub(super) fn dispatch_setup(
         &mut self,
         now: Instant,
@@ -180,6 +191,7 @@ where
         header: &Header,
         bytes: &[u8],
     ) -> Result<(), DropReason> {
+        // spec: MR-WIRE-011
         let body = take_trailer(bytes, Trailer::Crc32c, meta.checksum_verified)?;
         if header.kind == Kind::Init {
             let init = Init::decode(header, body)?;
@@ -192,12 +204,14 @@ where
         match header.kind {
             Kind::Accept if record.state == State::Established && !record.incoming_connection => {
                 Accept::decode(header, body)?;
+                // spec: MR-SETUP-017
                 record.probe_again();
             }
             _ if record.state != State::Connecting => return Err(DropReason::UnexpectedKind),
             Kind::Retry => record.retry(now, Retry::decode(header, body)?.cookie),
             Kind::Accept => {
                 let accept = Accept::decode(header, body)?;
+                // spec: MR-SETUP-010
                 if accept.version != VERSION {
                     return Err(DropReason::Malformed(DecodeError::Version {
                         got: accept.version,
@@ -225,6 +239,7 @@ where
         meta: &ReceiveMeta,
         init: &Init,
     ) -> Result<(), DropReason> {
+        // spec: MR-SETUP-004, MR-SETUP-007
         let address = init
             .parameters
             .planes
@@ -246,6 +261,7 @@ where
             this.answer(address, meta.plane, bytes, length);
             Err(DropReason::NotAccepted)
         };
+        // spec: MR-SETUP-009
         if !(init.lowest_version..=init.highest_version).contains(&VERSION) {
             return reject(self, RejectReason::Version);
         }
@@ -255,6 +271,7 @@ where
         let valid = init
             .cookie
             .map(|cookie| self.secret.is_valid(now, &cookie, address, init.source));
+        // spec: MR-SETUP-005, MR-SEC-002
         if valid != Some(true) {
             let mut bytes = [0; wire::RETRY_SIZE];
             let cookie = self.secret.cookie(now, address, init.source);
@@ -271,6 +288,7 @@ where
                 Ok(())
             };
         }
+        // spec: MR-SETUP-015
         let known = self.entries.borrow().iter().position(|entry| {
             entry.connection.as_ref().is_some_and(|record| {
                 record.incoming_connection
@@ -285,6 +303,7 @@ where
             self.touched(index as u16);
             return Ok(());
         }
+        // spec: MR-SETUP-009
         let Some(index) = self.free_entry() else {
             return reject(self, RejectReason::Busy);
         };
@@ -313,6 +332,7 @@ where
         bytes: [u8; wire::RETRY_SIZE],
         length: usize,
     ) {
+        // spec: MR-SEC-003
         if let Some(place) = self.stateless.iter_mut().find(|place| place.is_none()) {
             *place = Some(Stateless {
                 destination,
@@ -320,6 +340,7 @@ where
                 bytes,
                 length: length as u8,
             });
+            self.answers += 1;
         }
     }
 }

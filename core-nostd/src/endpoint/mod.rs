@@ -8,7 +8,7 @@ use core::borrow::BorrowMut;
 use core::net::SocketAddr;
 
 use crate::config::{ConfigError, ConnectionConfig, EndpointConfig, MAX_PLANES};
-use crate::connection::{Connection, Shared, State};
+use crate::connection::{Connection, Shared, State, Template};
 use crate::handshake::Secret;
 use crate::memory::{Access, Region, RegionError, RegionIndex, Regions};
 use crate::message::receives::Receives;
@@ -50,6 +50,9 @@ pub struct Endpoint<
     allocator: Allocator,
     schedule: Schedule,
     stateless: Table<Option<Stateless>, STATELESS>,
+    /// How many of them wait.
+    template: Template,
+    answers: u8,
     statistics: EndpointStatistics,
     index_mask: u32,
     entries: B,
@@ -116,7 +119,9 @@ where
             regions: Regions::new(),
             receives: Receives::new(),
             schedule: Schedule::new(),
+            template: Template::NONE,
             stateless: Table::filled(None),
+            answers: 0,
             statistics: EndpointStatistics::ZERO,
             index_mask: (count as u32).next_power_of_two() - 1,
             entries,
@@ -218,6 +223,7 @@ where
         queue: ReceiveQueue,
         receive: &ReceiveRequest,
     ) -> Result<(), PostError> {
+        // spec: MR-MEM-004, MR-MEM-006
         if receive.local.length != 0 {
             self.regions
                 .check_local(receive.local, Access::LOCAL_WRITE)
@@ -235,6 +241,7 @@ where
                     regions: &self.regions,
                     receives: &mut self.receives,
                     hint_mbps: 0,
+                    template: &mut self.template,
                 };
                 record.post_receive(&mut shared, stream, receive)?;
                 let _ = now;
@@ -405,6 +412,7 @@ where
 
     /// The share that a sender is told now; 0: none are given.
     #[inline]
+    // spec: MR-HINT-003
     pub(super) fn hint(&mut self, now: Instant) -> u32 {
         if self.config.hints {
             self.allocator.level(
@@ -438,6 +446,7 @@ where
     }
 
     /// An id whose low bits are the table index and whose others cannot be guessed. Never zero.
+    // spec: MR-SETUP-001
     pub(super) fn new_id(&mut self, index: u16) -> u32 {
         loop {
             let id = (self.secret.number() & !self.index_mask) | u32::from(index);
@@ -458,6 +467,7 @@ where
         self.touched(index);
     }
 
+    // spec: MR-CLOSE-009
     pub(super) fn vacate(&mut self, index: u16) {
         let entries = self.entries.borrow_mut();
         self.allocator.leave(

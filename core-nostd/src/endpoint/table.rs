@@ -73,6 +73,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
 /// The table index of a connection id, if it is in use.
 #[inline]
+// spec: MR-SEC-004, MR-CLOSE-009
 pub(super) fn lookup<const P: usize, const S: usize, const T: usize, const M: usize>(
     entries: &mut [ConnectionEntry<P, S, T, M>],
     mask: u32,

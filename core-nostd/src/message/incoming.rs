@@ -146,6 +146,7 @@ impl<const MESSAGES: usize> InTable<MESSAGES> {
 
     /// Stores a message that is not there, if there is room.
     pub fn insert(&mut self, message: InMessage) -> Option<u16> {
+        // spec: MR-SEC-003
         if usize::from(self.used) >= MESSAGES {
             return None;
         }

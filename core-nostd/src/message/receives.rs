@@ -159,6 +159,7 @@ impl<const RECEIVES: usize> Receives<RECEIVES> {
     }
 
     /// The buffer with sequence number `rsn` of a stream's queue is spoken for from now on. `None`: not posted.
+    // spec: MR-RNR-001
     pub fn bind(&mut self, queue: &Queue, rsn: u32) -> Option<u16> {
         let distance = rsn.wrapping_sub(queue.base);
         if distance >= u32::from(queue.count) {

@@ -7,6 +7,7 @@ use crate::work::Status;
 
 /// One ordered flow of messages. Idle, it is this and nothing else.
 #[derive(Clone, Copy, Debug)]
+// spec: MR-MSG-006
 pub struct Stream {
     /// MSN of the next message posted here.
     pub next_msn: u32,

@@ -57,6 +57,7 @@ pub fn decide<const SLOTS: usize>(
     loop {
         let index = inflight.first()?;
         let slot = slots.at(index);
+        // spec: MR-LOSS-001
         let age = evidence.newest_tsn.wrapping_sub(slot.tsn);
         if age >= 1 << 31 {
             return None;
@@ -66,6 +67,7 @@ pub fn decide<const SLOTS: usize>(
         if delivered {
             return Some((index, Verdict::Delivered));
         }
+        // spec: MR-LOSS-001
         if age > evidence.tolerance {
             return Some((index, Verdict::Lost));
         }

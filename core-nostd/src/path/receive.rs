@@ -118,6 +118,7 @@ impl ReceivePath {
     /// What `psn` would be.
     #[inline]
     #[must_use]
+    // spec: MR-PATH-007, MR-PATH-008
     pub fn classify(&self, psn: u32) -> Arrival {
         let distance = psn.wrapping_sub(self.cumulative);
         if distance == 0 {
@@ -137,6 +138,7 @@ impl ReceivePath {
 
     /// Records a PSN that [`Self::classify`] called new.
     #[inline]
+    // spec: MR-PATH-010
     pub fn accept(&mut self, psn: u32) {
         if psn != self.cumulative {
             self.seen[word(psn)] |= bit(psn);
@@ -159,22 +161,25 @@ impl ReceivePath {
     /// Records the transmission of a data packet that was accepted, or was a duplicate.
     #[inline]
     pub fn note_transmission(&mut self, now: Instant, tsn: u32, psn: u32, ce: bool) -> Noted {
+        // spec: MR-PATH-012
         self.received = self.received.wrapping_add(1);
         self.note(now, tsn, psn, ce)
     }
 
     /// Records a probe. It has no PSN and does not count as a packet received.
-    pub fn note_probe(&mut self, now: Instant, tsn: u32, ce: bool) {
-        self.note(now, tsn, PSN_OF_PROBE, ce);
+    pub fn note_probe(&mut self, now: Instant, tsn: u32, ce: bool) -> Noted {
+        self.note(now, tsn, PSN_OF_PROBE, ce)
     }
 
     #[inline(always)]
     fn note(&mut self, now: Instant, tsn: u32, psn: u32, ce: bool) -> Noted {
+        // spec: MR-PATH-012
         self.ce_count = self.ce_count.wrapping_add(u16::from(ce));
         let ce_changed = ce != self.marked;
         self.marked = ce;
         let step = tsn.wrapping_sub(self.newest_tsn);
         // An older transmission that was overtaken says nothing new about the newest.
+        // spec: MR-PATH-011
         if step.wrapping_sub(1) < 1 << 31 {
             self.newest_tsn = tsn;
             self.newest_psn = psn;
@@ -190,6 +195,7 @@ impl ReceivePath {
     #[inline]
     #[must_use]
     pub fn block(&self, now: Instant, path: u8, hint_mbps: u32) -> AckBlock {
+        // spec: MR-WIRE-024
         let delay = now.since(self.newest_at).as_nanos() >> 4;
         AckBlock {
             path,
@@ -207,6 +213,7 @@ impl ReceivePath {
 
     /// Bit i: `cumulative + i` was accepted.
     #[inline]
+    // spec: MR-PATH-010
     fn vector(&self) -> [u64; 4] {
         if self.ahead == 0 {
             return [0; 4];

@@ -18,6 +18,7 @@ impl Rtt {
 
     /// Takes a sample in.
     #[inline]
+    // spec: MR-LOSS-006
     pub fn sample(&mut self, ns: u32) {
         if self.smoothed_ns == 0 {
             self.smoothed_ns = ns.max(1);
@@ -49,6 +50,7 @@ impl Rtt {
     /// Time after which silence is suspicious: srtt + 4 max(rttvar, 5 % srtt).
     #[inline]
     #[must_use]
+    // spec: MR-PROBE-001
     pub fn timeout_ns(&self, initial: u32) -> u64 {
         if self.smoothed_ns == 0 {
             return u64::from(initial) * 3;
@@ -89,6 +91,7 @@ impl MinimumRtt {
     #[inline]
     pub fn sample(&mut self, now: Instant, ns: u32) -> bool {
         let before = self.ns_or(0);
+        // spec: MR-LOSS-007
         if now.since(self.window_started) > WINDOW {
             self.window_started = now;
             self.last_ns = self.current_ns;

@@ -132,15 +132,18 @@ impl SendPath {
     /// Whether it may carry one more new packet under a weight (fixed point): in flight < max(1, weight), and within the window of PSNs.
     #[inline]
     #[must_use]
+    // spec: MR-PATH-016
     pub fn has_room(&self, weight: u32, window: u32) -> bool {
         let inflight = u64::from(self.inflight.len()) << 16;
         matches!(self.state, PathState::Active)
             && (inflight == 0 || inflight < u64::from(weight))
+            // spec: MR-PATH-003
             && self.next_psn.wrapping_sub(self.cumulative) < window
     }
 
     /// Takes the next TSN for something sent now.
     #[inline]
+    // spec: MR-PATH-002
     pub fn take_tsn(&mut self, now: Instant) -> u32 {
         let tsn = self.next_tsn;
         self.next_tsn = tsn.wrapping_add(1);
@@ -161,6 +164,7 @@ impl SendPath {
             retry_at: self.retry_at,
             backoff: self.backoff,
             plane: self.plane,
+            // spec: MR-FENCE-007
             generation: self.generation.wrapping_add(1),
             state: PathState::Reopening,
             entropy,

@@ -34,6 +34,18 @@ impl Share {
     };
 }
 
+impl Share {
+    /// Whether hearing this demand now would change nothing worth noting.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_current(&self, now: Instant, demand: Demand) -> bool {
+        self.active
+            && self.octave == demand.0 >> 2
+            && demand.0 != 0
+            && now.since(self.seen).as_nanos() < RECOMPUTE_NS
+    }
+}
+
 /// Where the senders' records are.
 pub trait ShareTable {
     /// The record of a sender.
@@ -98,6 +110,7 @@ impl Allocator {
         table: &mut impl ShareTable,
     ) {
         let share = *table.share(sender);
+        // spec: MR-HINT-002
         if demand == Demand::NONE {
             if share.active {
                 self.leave(sender, table);
@@ -143,6 +156,7 @@ impl Allocator {
     /// The rate that one more packet's sender is told, Mbit/s of wire bytes.
     #[inline]
     pub fn level(&mut self, now: Instant, table: &mut impl ShareTable) -> u32 {
+        // spec: MR-HINT-004
         if now.since(self.computed_at).as_nanos() >= RECOMPUTE_NS {
             self.expire(now, table);
             if self.dirty {
@@ -154,6 +168,7 @@ impl Allocator {
     }
 
     /// Drops senders that were silent longer than max(4 RTT, 4 packet times at their share).
+    // spec: MR-HINT-002
     fn expire(&mut self, now: Instant, table: &mut impl ShareTable) {
         let packet_time = u64::from(self.packet_bytes) * 8_000 / u64::from(self.level_mbps.max(1));
         let limit = Duration::from_nanos(4 * u64::from(self.horizon_ns).max(packet_time));
@@ -163,6 +178,7 @@ impl Allocator {
     }
 
     /// Water filling: demands below the level are met, the rest share what is left.
+    // spec: MR-HINT-001, MR-HINT-004
     fn recompute(&mut self) {
         self.dirty = false;
         let mut capacity = u64::from(self.capacity_mbps);
@@ -194,6 +210,7 @@ impl Allocator {
         };
         let packet_per_rtt =
             u64::from(self.packet_bytes) * 8_000 / u64::from(self.horizon_ns.max(1));
+        // spec: MR-HINT-005
         if members != 0 && level < packet_per_rtt && largest < SMALL_DEMAND_OCTAVE {
             level = level * 6 / 5;
         }

@@ -71,6 +71,7 @@ impl<const PATHS: usize> Coupled<PATHS> {
         new
     }
 
+    // spec: MR-CC-004
     fn retarget(&mut self) {
         let limit = self
             .network
@@ -107,6 +108,7 @@ impl<const PATHS: usize> Coupled<PATHS> {
     }
 
     /// Takes `amount` from a path's weight, down to the least that it and the window may have.
+    // spec: MR-CC-002
     fn cut(&mut self, path: u8, amount: u32) {
         let least = self.least();
         let weight = self.weights.at_mut(u16::from(path));
@@ -158,6 +160,7 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
             if self.phase == Phase::Start {
                 self.phase = Phase::Troubled;
             }
+            // spec: MR-CC-003
             self.cut(path, CUT.saturating_mul(marked));
         }
         let clean = packets - marked;
@@ -165,10 +168,13 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
             return;
         }
         if self.total < self.target {
+            // spec: MR-CC-004
             if limited {
                 let weight = self.weights.at_mut(u16::from(path));
                 if *weight != 0 {
+                    // spec: MR-CC-005
                     let per_window = ONE_PACKET
+                        // spec: MR-CC-006
                         + if self.hint_mbps == 0 {
                             0
                         } else {
@@ -185,6 +191,7 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
             // The share became smaller: come down within a few round trips.
             let excess = self.total - self.target;
             let weight = *self.weights.at(u16::from(path));
+            // spec: MR-CC-013
             self.cut(path, excess.min(weight / 8 + 1));
         }
     }
@@ -204,6 +211,7 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
 
     fn collapsed(&mut self) {
         self.phase = Phase::Troubled;
+        // spec: MR-CC-007
         let half = (self.total / 2).max(self.least());
         self.spread(half);
     }
@@ -218,6 +226,7 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
         if self.phase == Phase::Steady {
             return;
         }
+        // spec: MR-CC-008
         if self.phase == Phase::Start && self.total < self.target {
             self.spread(self.target);
         }
@@ -229,6 +238,7 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
         self.retarget();
     }
 
+    // spec: MR-CC-009
     fn burst(&mut self, now: Instant) {
         if self.hint_mbps != 0 && now.since(self.hinted_at) <= self.round_trips(HINT_ROUND_TRIPS) {
             return;
@@ -250,6 +260,7 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
             return;
         }
         // Silence is not good news: half the window each round trip, down to that of a new burst.
+        // spec: MR-CC-010
         if now.since(self.decayed_at) > self.round_trips(1) {
             self.decayed_at = now;
             let half = (self.total / 2).max(INITIAL_WINDOW.min(self.total));

@@ -195,6 +195,7 @@ impl From<AckKind> for Kind {
 /// assert!(blocks.eq([block, block]));
 /// ```
 #[inline]
+// spec: MR-WIRE-022
 pub fn encode_ack(
     kind: AckKind,
     flags: Flags,
@@ -255,6 +256,7 @@ impl<'a> AckBlocks<'a> {
             });
         };
         let (further, odd) = rest.as_chunks::<ACK_BLOCK_SIZE>();
+        // spec: MR-WIRE-022
         if !odd.is_empty() || (fence && !further.is_empty()) {
             return Err(DecodeError::Length {
                 kind: header.kind,
@@ -262,9 +264,11 @@ impl<'a> AckBlocks<'a> {
             });
         }
         // Bit 0 is the last bit of the first big-endian number.
+        // spec: MR-WIRE-023
         if u8_at::<39, 64>(first) & 1 != 0 {
             return Err(DecodeError::Sack { block: 0 });
         }
+        // spec: MR-WIRE-025
         for (index, block) in further.iter().enumerate() {
             let at = ACK_SIZE + index * ACK_BLOCK_SIZE;
             zero(u16_at::<2, 60>(block).into(), short(at + 2))?;

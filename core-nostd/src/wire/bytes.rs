@@ -55,6 +55,7 @@ pub(super) fn u64_at<const AT: usize, const N: usize>(from: &[u8; N]) -> u64 {
 
 /// Refuses a number that has to be zero; `offset` says where it was, for the error.
 #[inline(always)]
+// spec: MR-WIRE-007
 pub(super) fn zero(number: u64, offset: u16) -> Result<(), DecodeError> {
     if number == 0 {
         Ok(())
@@ -65,6 +66,7 @@ pub(super) fn zero(number: u64, offset: u16) -> Result<(), DecodeError> {
 
 /// The whole datagram as an array, when it has exactly the length of its kind.
 #[inline(always)]
+// spec: MR-WIRE-008
 pub(super) fn exactly<const N: usize>(kind: Kind, body: &[u8]) -> Result<&[u8; N], DecodeError> {
     body.try_into().map_err(|_| DecodeError::Length {
         kind,

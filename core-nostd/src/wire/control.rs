@@ -52,6 +52,7 @@ impl Probe {
     #[inline]
     pub fn decode(header: &Header, body: &[u8]) -> Result<Self, DecodeError> {
         header.expect(Kind::Probe)?;
+        // spec: MR-WIRE-026
         exactly::<PROBE_SIZE>(Kind::Probe, body)?;
         Ok(Self {
             path: header.path,
@@ -104,6 +105,7 @@ impl Fence {
     /// [`DecodeError::Kind`], [`DecodeError::Length`], [`DecodeError::Reserved`].
     pub fn decode(header: &Header, body: &[u8]) -> Result<Self, DecodeError> {
         header.expect(Kind::Fence)?;
+        // spec: MR-WIRE-026
         exactly::<FENCE_SIZE>(Kind::Fence, body)?;
         header.without_tsn()?;
         Ok(Self {
@@ -157,6 +159,7 @@ impl Announce {
     /// [`DecodeError::Kind`], [`DecodeError::Length`], [`DecodeError::Reserved`].
     pub fn decode(header: &Header, body: &[u8]) -> Result<Self, DecodeError> {
         header.expect(Kind::Announce)?;
+        // spec: MR-WIRE-026
         let bytes = exactly::<ANNOUNCE_SIZE>(Kind::Announce, body)?;
         header.without_tsn()?;
         zero(u8_at::<17, 18>(bytes).into(), 17)?;
@@ -212,6 +215,7 @@ impl Hint {
     /// [`DecodeError::Kind`], [`DecodeError::Length`], [`DecodeError::Reserved`].
     pub fn decode(header: &Header, body: &[u8]) -> Result<Self, DecodeError> {
         header.expect(Kind::Hint)?;
+        // spec: MR-WIRE-026
         let bytes = exactly::<HINT_SIZE>(Kind::Hint, body)?;
         header.without_tsn()?;
         Ok(Self {
@@ -277,11 +281,13 @@ impl Close {
     /// [`DecodeError::OutOfRange`].
     pub fn decode(header: &Header, body: &[u8]) -> Result<Self, DecodeError> {
         header.expect(Kind::Close)?;
+        // spec: MR-WIRE-026
         let bytes = exactly::<CLOSE_SIZE>(Kind::Close, body)?;
         header.without_path()?;
         header.without_psn()?;
         header.without_tsn()?;
         zero(u8_at::<23, 24>(bytes).into(), 23)?;
+        // spec: MR-WIRE-027
         let mode = match u8_at::<22, 24>(bytes) {
             0 => CloseMode::Drain,
             1 => CloseMode::Abort,
@@ -334,6 +340,7 @@ impl CloseAck {
     /// [`DecodeError::OutOfRange`].
     pub fn decode(header: &Header, body: &[u8]) -> Result<Self, DecodeError> {
         header.expect(Kind::CloseAck)?;
+        // spec: MR-WIRE-026
         let bytes = exactly::<CLOSE_ACK_SIZE>(Kind::CloseAck, body)?;
         header.without_path()?;
         header.without_psn()?;
@@ -358,6 +365,7 @@ impl CloseAck {
 
 /// Refuses 0 as the sender's own connection id.
 pub(super) fn source_connection(id: u32) -> Result<u32, DecodeError> {
+    // spec: MR-WIRE-027
     if id == 0 {
         return Err(DecodeError::OutOfRange {
             field: Field::SourceConnection,

@@ -3,7 +3,7 @@
 use super::bytes::{put, u8_at, u16_at, u32_at, u64_at, zero};
 use super::demand::Demand;
 use super::error::{DecodeError, short};
-use super::header::{Flags, Header, Kind};
+use super::header::{Flags, HEADER_SIZE, Header, Kind};
 
 /// Size of a DATA datagram without its payload and trailer, in bytes.
 pub const DATA_SIZE: usize = 48;
@@ -198,7 +198,7 @@ impl Data {
     /// [`DecodeError::Kind`] when the header is not of DATA; `Truncated`, `Opcode`,
     /// `MessageLength`, `Payload`, `Bounds`, `Reserved`, `Flags` (SOLICITED where it may not
     /// be), `AtomicOperation` and `ErrorCode` as they are described there.
-    #[inline]
+    #[inline(always)]
     pub fn decode<'a>(header: &Header, body: &'a [u8]) -> Result<(Self, &'a [u8]), DecodeError> {
         header.expect(Kind::Data)?;
         let Some((fixed, payload)) = body.split_first_chunk::<DATA_SIZE>() else {
@@ -208,6 +208,7 @@ impl Data {
             });
         };
         let number = u8_at::<16, 48>(fixed);
+        // spec: MR-WIRE-013
         let Some(opcode) = Opcode::from_u8(number) else {
             return Err(DecodeError::Opcode { got: number });
         };
@@ -229,6 +230,7 @@ impl Data {
     /// Checks the fields against each other and against the payload.
     #[inline(always)]
     fn check(&self, flags: Flags, payload: &[u8]) -> Result<(), DecodeError> {
+        // spec: MR-WIRE-006
         if flags.contains(Flags::SOLICITED) && !self.opcode.may_solicit() {
             return Err(DecodeError::Flags {
                 kind: Kind::Data,
@@ -239,11 +241,13 @@ impl Data {
         zero(self.address & unused.address, 32)?;
         zero((self.key & unused.key).into(), 40)?;
         zero((self.immediate & unused.immediate).into(), 44)?;
+        // spec: MR-WIRE-014
         if self.length > MAX_MESSAGE {
             return Err(DecodeError::MessageLength { got: self.length });
         }
         if self.opcode.is_bulk() {
             // A message has bytes exactly when each of its packets has some.
+            // spec: MR-WIRE-015
             if payload.len() > MAX_PAYLOAD || payload.is_empty() != (self.length == 0) {
                 return Err(DecodeError::Payload {
                     got: short(payload.len()),
@@ -264,6 +268,7 @@ impl Data {
     }
 
     /// Checks the opcodes that are one packet with a payload of one size.
+    // spec: MR-WIRE-016
     fn check_fixed(&self, payload: &[u8]) -> Result<(), DecodeError> {
         zero(self.offset.into(), 28)?;
         let wrong_payload = DecodeError::Payload {
@@ -327,6 +332,7 @@ impl Data {
 /// assert_eq!(Data::decode(&header, &datagram), Ok((data, &b"four"[..])));
 /// ```
 #[inline]
+// spec: MR-WIRE-013
 pub fn encode_data(header: &Header, data: &Data, out: &mut [u8; DATA_SIZE]) {
     header.put(out);
     put::<16, 1, 48>(out, [data.opcode as u8]);
@@ -338,6 +344,22 @@ pub fn encode_data(header: &Header, data: &Data, out: &mut [u8; DATA_SIZE]) {
     put::<32, 8, 48>(out, data.address.to_be_bytes());
     put::<40, 4, 48>(out, data.key.to_be_bytes());
     put::<44, 4, 48>(out, data.immediate.to_be_bytes());
+}
+
+/// Writes the 48 bytes in front of another packet of a message: `common` is what [`encode_data`] wrote behind the common header for one
+/// of its packets, of which demand and offset change.
+#[inline(always)]
+pub fn encode_data_again(
+    header: &Header,
+    common: &[u8; DATA_SIZE - HEADER_SIZE],
+    demand: Demand,
+    offset: u32,
+    out: &mut [u8; DATA_SIZE],
+) {
+    header.put(out);
+    put::<16, 32, 48>(out, *common);
+    put::<17, 1, 48>(out, [demand.0]);
+    put::<28, 4, 48>(out, offset.to_be_bytes());
 }
 
 /// What the address field of SEND and SEND_IMM holds: which posted buffer, and which attempt.
@@ -359,6 +381,7 @@ impl SendAddress {
     /// The address field.
     #[inline]
     #[must_use]
+    // spec: MR-WIRE-017
     pub const fn to_bits(self) -> u64 {
         (self.rsn as u64) << 32 | self.attempt as u64
     }
@@ -408,6 +431,7 @@ impl AtomicRequest {
         })?;
         let operand = u64_at::<8, 24>(bytes);
         let swap = u64_at::<16, 24>(bytes);
+        // spec: MR-WIRE-020
         match u64_at::<0, 24>(bytes) {
             0 => {
                 zero(swap, DATA_SIZE as u16 + 16)?;
@@ -531,6 +555,7 @@ impl ErrorReport {
             DecodeError::Payload { got }
         })?;
         let number = u8_at::<0, 16>(bytes);
+        // spec: MR-WIRE-021
         let Some(code) = ErrorCode::from_u8(number) else {
             return Err(DecodeError::ErrorCode { got: number });
         };

@@ -22,6 +22,7 @@ impl Demand {
     /// most a quarter more (but for the last step, to `u64::MAX`).
     #[inline]
     #[must_use]
+    // spec: MR-WIRE-019
     pub const fn from_bytes(bytes: u64) -> Self {
         // The highest three bits are `m`; `e` is how far they are shifted.
         let e = (bytes | 4).ilog2() - 2;

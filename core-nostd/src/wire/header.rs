@@ -242,6 +242,7 @@ impl Header {
     /// [`DecodeError::Flags`] for a flag that the kind may not carry.
     #[inline]
     pub fn decode(datagram: &[u8]) -> Result<Self, DecodeError> {
+        // spec: MR-WIRE-003
         let Some(bytes) = datagram.first_chunk::<HEADER_SIZE>() else {
             return Err(DecodeError::Truncated {
                 needed: HEADER_SIZE as u16,
@@ -249,14 +250,17 @@ impl Header {
             });
         };
         let first = u8_at::<0, 16>(bytes);
+        // spec: MR-WIRE-004
         if first >> 4 != VERSION {
             return Err(DecodeError::Version { got: first >> 4 });
         }
         let number = first & 0x0f;
+        // spec: MR-WIRE-005
         let Some(kind) = Kind::from_u8(number) else {
             return Err(DecodeError::Kind { got: number });
         };
         let flags = u8_at::<1, 16>(bytes);
+        // spec: MR-WIRE-006
         if flags & !kind.allowed_flags().0 != 0 {
             return Err(DecodeError::Flags { kind, got: flags });
         }
@@ -279,6 +283,7 @@ impl Header {
 
     /// Writes the header at the front of a larger array.
     #[inline(always)]
+    // spec: MR-WIRE-002
     pub(super) fn put<const N: usize>(&self, out: &mut [u8; N]) {
         let first = [
             VERSION << 4 | self.kind as u8,

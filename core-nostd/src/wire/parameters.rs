@@ -61,7 +61,7 @@ pub struct PlaneAddress {
 
 impl PlaneAddress {
     /// What stands in the places of a list that are not used.
-    const UNUSED: Self = Self {
+    pub(crate) const UNUSED: Self = Self {
         ip: Ipv6Addr::UNSPECIFIED,
         port: 0,
         max_payload: 0,
@@ -229,6 +229,7 @@ impl Parameters {
     ///
     /// # Errors
     /// [`DecodeError::OutOfRange`].
+    // spec: MR-SETUP-002
     pub fn check(&self) -> Result<(), DecodeError> {
         in_range(Field::Paths, self.paths.into(), 1, u16::MAX)?;
         in_range(Field::Window, self.window, 1, MAX_WINDOW)?;

@@ -98,6 +98,7 @@ impl Init {
     /// [`DecodeError::Reserved`], [`DecodeError::OutOfRange`].
     pub fn decode(header: &Header, body: &[u8]) -> Result<Self, DecodeError> {
         header.expect(Kind::Init)?;
+        // spec: MR-SETUP-002, MR-SETUP-003
         let bytes = exactly::<INIT_SIZE>(Kind::Init, body)?;
         header.without_path()?;
         zero(header.connection.into(), 4)?;
@@ -141,6 +142,7 @@ impl Init {
     /// [`BufferTooSmall`] when it does not fit.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, BufferTooSmall> {
         let out = room::<INIT_SIZE>(out)?;
+        // spec: MR-SETUP-003
         *out = [0; INIT_SIZE];
         let header = Header {
             tsn: self.attempt,
@@ -179,6 +181,7 @@ impl Retry {
     /// [`DecodeError::Kind`], [`DecodeError::Length`], [`DecodeError::Reserved`].
     pub fn decode(header: &Header, body: &[u8]) -> Result<Self, DecodeError> {
         header.expect(Kind::Retry)?;
+        // spec: MR-WIRE-026
         let bytes = exactly::<RETRY_SIZE>(Kind::Retry, body)?;
         header.without_path()?;
         header.without_psn()?;
@@ -241,6 +244,7 @@ impl Accept {
     /// follows the last plane, [`DecodeError::Reserved`], [`DecodeError::OutOfRange`].
     pub fn decode(header: &Header, body: &[u8]) -> Result<Self, DecodeError> {
         header.expect(Kind::Accept)?;
+        // spec: MR-SETUP-002
         let Some((bytes, rest)) = body.split_first_chunk::<ACCEPT_PARAMETERS>() else {
             return Err(DecodeError::Truncated {
                 needed: ACCEPT_PARAMETERS as u16,
@@ -360,6 +364,7 @@ impl Reject {
     /// [`DecodeError::RejectReason`].
     pub fn decode(header: &Header, body: &[u8]) -> Result<Self, DecodeError> {
         header.expect(Kind::Reject)?;
+        // spec: MR-WIRE-026
         let bytes = exactly::<REJECT_SIZE>(Kind::Reject, body)?;
         header.without_path()?;
         header.without_psn()?;
@@ -367,6 +372,7 @@ impl Reject {
         let got = u16_at::<16, 20>(bytes);
         Ok(Self {
             connection: header.connection,
+            // spec: MR-WIRE-027
             reason: RejectReason::from_u16(got).ok_or(DecodeError::RejectReason { got })?,
             detail: u16_at::<18, 20>(bytes),
         })

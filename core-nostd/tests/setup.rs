@@ -1,0 +1,519 @@
+//! Setting up, word by word.
+
+mod puppet;
+mod support;
+
+use metaroce_core::wire::*;
+use metaroce_core::work::{CloseReason, Event};
+use metaroce_core::*;
+use puppet::*;
+use support::{Pair, address};
+
+fn listener() -> Puppet {
+    Puppet::new(|_, _| ())
+}
+
+// spec: MR-SETUP-005, MR-SETUP-007, MR-SEC-002
+#[test]
+fn a_listener_keeps_nothing_before_a_valid_cookie() {
+    let mut puppet = listener();
+    let init = puppet.init(None);
+    for _ in 0..3 {
+        puppet.send(&Packet::Init(init)).unwrap();
+        let sent = puppet.take();
+        assert_eq!(sent.len(), 1);
+        assert!(sent[0].is(Kind::Retry) && sent[0].bytes.len() < INIT_SIZE);
+        assert_eq!(sent[0].transmit.destination(), address(1, 0));
+    }
+    let forged = puppet.init(Some(Cookie {
+        issued_ms: 1,
+        tag: [9; 16],
+    }));
+    assert_eq!(
+        puppet.send(&Packet::Init(forged)),
+        Err(DropReason::BadCookie)
+    );
+    let sent = puppet.take();
+    assert!(sent.len() == 1 && sent[0].is(Kind::Retry));
+    assert_eq!(puppet.host.endpoint_statistics().connections_opened, 0);
+    assert_eq!(puppet.host.poll_timeout(), None, "nothing is remembered");
+}
+
+// spec: MR-SEC-003
+#[test]
+fn at_most_four_answers_wait() {
+    let mut puppet = listener();
+    let init = puppet.init(None);
+    for _ in 0..20 {
+        puppet.send(&Packet::Init(init)).unwrap();
+    }
+    assert_eq!(puppet.take().len(), 4);
+}
+
+// spec: MR-SETUP-004
+#[test]
+fn an_init_that_names_another_address_is_not_answered() {
+    let mut puppet = listener();
+    puppet.source = address(5, 0);
+    let init = puppet.init(None);
+    assert_eq!(
+        puppet.send(&Packet::Init(init)),
+        Err(DropReason::AddressMismatch)
+    );
+    puppet.source = address(1, 0);
+    puppet.plane = 1;
+    assert_eq!(
+        puppet.send(&Packet::Init(init)),
+        Err(DropReason::AddressMismatch)
+    );
+    assert!(puppet.take().is_empty());
+    assert_eq!(puppet.dropped(DropReason::AddressMismatch), 2);
+}
+
+// spec: MR-SETUP-006
+#[test]
+fn a_cookie_opens_for_its_address_and_id_and_for_ten_seconds() {
+    let mut puppet = listener();
+    let mut init = puppet.init(None);
+    puppet.send(&Packet::Init(init)).unwrap();
+    let sent = puppet.take();
+    let Packet::Retry(retry) = sent[0].packet() else {
+        panic!()
+    };
+    init.cookie = Some(retry.cookie);
+    let other = Init {
+        source: MINE + 1,
+        ..init
+    };
+    assert_eq!(
+        puppet.send(&Packet::Init(other)),
+        Err(DropReason::BadCookie)
+    );
+    puppet.now += 10_002_000_000;
+    assert_eq!(puppet.send(&Packet::Init(init)), Err(DropReason::BadCookie));
+    assert_eq!(puppet.host.endpoint_statistics().connections_opened, 0);
+}
+
+fn reject_of(puppet: &mut Puppet, init: Init) -> (RejectReason, u32) {
+    assert_eq!(
+        puppet.send(&Packet::Init(init)),
+        Err(DropReason::NotAccepted)
+    );
+    let sent = puppet.take();
+    let Packet::Reject(reject) = sent[0].packet() else {
+        panic!("{sent:?}")
+    };
+    (reject.reason, reject.connection)
+}
+
+// spec: MR-SETUP-009
+#[test]
+fn a_listener_says_why_it_refuses() {
+    let mut puppet = listener();
+    let newer = Init {
+        lowest_version: 2,
+        highest_version: 3,
+        ..puppet.init(None)
+    };
+    assert_eq!(reject_of(&mut puppet, newer), (RejectReason::Version, MINE));
+    puppet.host.listen(false);
+    let init = puppet.init(None);
+    assert_eq!(
+        reject_of(&mut puppet, init),
+        (RejectReason::NotListening, MINE)
+    );
+    puppet.host.listen(true);
+    // Four connections are all there is room for.
+    for id in 0..5 {
+        let mut init = Init {
+            source: 100 + id,
+            ..puppet.init(None)
+        };
+        puppet.send(&Packet::Init(init)).unwrap();
+        let sent = puppet.take();
+        let retry = sent.iter().find(|sent| sent.is(Kind::Retry)).unwrap();
+        let Packet::Retry(retry) = retry.packet() else {
+            panic!()
+        };
+        init.cookie = Some(retry.cookie);
+        if id < 4 {
+            puppet.send(&Packet::Init(init)).unwrap();
+            assert!(puppet.take().iter().any(|sent| sent.is(Kind::Accept)));
+        } else {
+            assert_eq!(reject_of(&mut puppet, init), (RejectReason::Busy, 104));
+        }
+    }
+}
+
+// spec: MR-SETUP-008
+#[test]
+fn an_initiator_brings_the_cookie_at_once() {
+    let mut puppet = listener();
+    puppet.connect(|_| ());
+    let sent = puppet.take();
+    let Packet::Init(first) = sent[0].packet() else {
+        panic!()
+    };
+    assert_eq!(first.cookie, None);
+    puppet.theirs = first.source;
+    let cookie = Cookie {
+        issued_ms: 77,
+        tag: [5; 16],
+    };
+    let retry = Retry {
+        connection: first.source,
+        cookie,
+    };
+    puppet.send(&Packet::Retry(retry)).unwrap();
+    let sent = puppet.take();
+    let Packet::Init(second) = sent[0].packet() else {
+        panic!("{sent:?}")
+    };
+    assert_eq!((second.cookie, second.source), (Some(cookie), first.source));
+}
+
+// spec: MR-SETUP-010
+#[test]
+fn a_version_that_was_not_offered_is_not_accepted() {
+    let mut puppet = listener();
+    puppet.connect(|_| ());
+    puppet.theirs = puppet.take()[0].init_source();
+    let accept = Accept {
+        connection: puppet.theirs,
+        source: MINE,
+        hint_mbps: 0,
+        version: 2,
+        parameters: puppet.parameters,
+    };
+    assert!(matches!(
+        puppet.send(&Packet::Accept(accept)),
+        Err(DropReason::Malformed(DecodeError::Version { got: 2 }))
+    ));
+    puppet.take();
+    assert!(puppet.events.is_empty());
+}
+
+trait InitSource {
+    fn init_source(&self) -> u32;
+}
+impl InitSource for Sent {
+    fn init_source(&self) -> u32 {
+        match self.packet() {
+            Packet::Init(init) => init.source,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+// spec: MR-SETUP-011, MR-SETUP-012
+#[test]
+fn the_lesser_of_both_offers_is_what_both_work_with() {
+    let puppet = Puppet::asked_with(
+        |_, _| (),
+        |connection| connection.paths = 6,
+        |offer| {
+            offer.paths = 9;
+            offer.window = 17;
+            offer.streams = 3;
+            offer.open_messages = 5;
+            offer.open_responses = 2;
+            let plane = PlaneAddress::new(address(1, 0), 600);
+            offer.planes = Planes::new(&[plane]).unwrap();
+        },
+    );
+    let agreed = puppet.host.agreed(puppet.handle()).unwrap();
+    assert_eq!((agreed.paths, agreed.planes, agreed.window), (6, 1, 17));
+    assert_eq!(
+        (agreed.streams, agreed.open_messages, agreed.open_responses),
+        (3, 5, 2)
+    );
+    let mut puppet = puppet;
+    puppet.post_write(0, 1, 1500);
+    let lengths: Vec<_> = only(&puppet.take(), Kind::Data)
+        .iter()
+        .map(|sent| sent.data().2.len())
+        .collect();
+    assert_eq!(lengths, [600, 600, 300]);
+    // The same offer from the other side.
+    let agreed = Puppet::asking(|_, _| ());
+    let agreed = agreed.host.agreed(agreed.handle()).unwrap();
+    assert_eq!((agreed.paths, agreed.window, agreed.streams), (4, 256, 4));
+}
+
+// spec: MR-SETUP-013, MR-PATH-015
+#[test]
+fn path_and_plane() {
+    let mut puppet = Puppet::asked_with(
+        |endpoint, _| endpoint.planes = 3,
+        |connection| connection.paths = 7,
+        |offer| *offer = parameters(8, 3),
+    );
+    puppet.post_write(0, 1, 7 * 1024);
+    let sent = only(&puppet.take(), Kind::Data);
+    assert_eq!(sent.len(), 7);
+    for sent in &sent {
+        let plane = sent.header().path % 3;
+        assert_eq!(sent.transmit.plane, plane);
+        assert_eq!(sent.transmit.destination(), address(1, plane));
+    }
+    // An acknowledgment takes the plane of the path that it is about.
+    for path in [2, 4] {
+        puppet.plane = path % 3;
+        puppet.source = address(1, path % 3);
+        puppet.probe(path, 0).unwrap();
+        let sent = puppet.take();
+        assert_eq!(sent[0].transmit.plane, path % 3);
+        assert_eq!(sent[0].transmit.destination(), address(1, path % 3));
+    }
+}
+
+// spec: MR-SETUP-014
+#[test]
+fn init_is_repeated_with_pauses_that_double_until_the_failure_timeout() {
+    let mut puppet = Puppet::new(|endpoint, _| endpoint.planes = 2);
+    puppet.parameters = parameters(4, 2);
+    puppet.connect(|_| ());
+    let start = puppet.now;
+    let sent = puppet.run(3_000_000_000);
+    let times: Vec<_> = sent.iter().map(|sent| sent.at - start).collect();
+    // The assumed round trip is 20 us: 80 us, 160 us, ...
+    assert_eq!(times[..4], [0, 80_000, 240_000, 560_000]);
+    assert!(
+        times
+            .windows(2)
+            .all(|pair| pair[1] - pair[0] <= 250_000_000)
+    );
+    assert!(*times.last().unwrap() < 2_000_000_000);
+    for (index, pair) in sent.windows(2).enumerate() {
+        assert_ne!(pair[0].transmit.plane, pair[1].transmit.plane, "{index}");
+    }
+    let ports: std::collections::BTreeSet<_> =
+        sent.iter().map(|sent| sent.transmit.entropy).collect();
+    assert!(ports.len() > sent.len() / 2);
+    assert!(matches!(
+        puppet.events[..],
+        [Event::Closed {
+            reason: CloseReason::Unreachable,
+            ..
+        }]
+    ));
+}
+
+// spec: MR-SETUP-015, MR-SETUP-016
+#[test]
+fn the_same_init_again_is_the_same_connection() {
+    let mut puppet = listener();
+    let mut init = puppet.init(None);
+    puppet.send(&Packet::Init(init)).unwrap();
+    let sent = puppet.take();
+    let Packet::Retry(retry) = sent[0].packet() else {
+        panic!()
+    };
+    init.cookie = Some(retry.cookie);
+    puppet.send(&Packet::Init(init)).unwrap();
+    let first = only(&puppet.take(), Kind::Accept);
+    puppet.send(&Packet::Init(init)).unwrap();
+    let second = only(&puppet.take(), Kind::Accept);
+    assert_eq!(first[0].bytes, second[0].bytes);
+    assert_eq!(puppet.host.endpoint_statistics().connections_opened, 1);
+    // It is repeated until something comes.
+    let again = only(&puppet.run(1_000_000), Kind::Accept);
+    assert!(again.len() >= 3, "{}", again.len());
+    let Packet::Accept(accept) = first[0].packet() else {
+        panic!()
+    };
+    puppet.theirs = accept.source;
+    puppet.probe(0, 0).unwrap();
+    puppet.take();
+    assert!(only(&puppet.run(1_000_000_000), Kind::Accept).is_empty());
+    assert_eq!(puppet.host.endpoint_statistics().connections_closed, 0);
+}
+
+// spec: MR-SETUP-016
+#[test]
+fn an_acceptor_that_hears_nothing_gives_up() {
+    let mut puppet = listener();
+    let mut init = puppet.init(None);
+    puppet.send(&Packet::Init(init)).unwrap();
+    let sent = puppet.take();
+    let Packet::Retry(retry) = sent[0].packet() else {
+        panic!()
+    };
+    init.cookie = Some(retry.cookie);
+    puppet.send(&Packet::Init(init)).unwrap();
+    puppet.run(3_000_000_000);
+    assert!(matches!(
+        puppet.events.last(),
+        Some(Event::Closed {
+            reason: CloseReason::Unreachable,
+            ..
+        })
+    ));
+}
+
+// spec: MR-SETUP-017
+#[test]
+fn every_accept_is_answered_with_a_probe() {
+    let mut puppet = listener();
+    puppet.connect(|_| ());
+    puppet.theirs = puppet.take()[0].init_source();
+    for _ in 0..3 {
+        puppet.accept(0).unwrap();
+        assert_eq!(only(&puppet.take(), Kind::Probe).len(), 1);
+    }
+}
+
+// spec: MR-SETUP-018
+#[test]
+fn a_rejection_is_told() {
+    let mut puppet = listener();
+    puppet.connect(|_| ());
+    let connection = puppet.take()[0].init_source();
+    let reject = Reject {
+        connection,
+        reason: RejectReason::Busy,
+        detail: 0,
+    };
+    puppet.send(&Packet::Reject(reject)).unwrap();
+    puppet.take();
+    assert!(matches!(
+        puppet.events[..],
+        [Event::Closed {
+            reason: CloseReason::Refused(RejectReason::Busy),
+            ..
+        }]
+    ));
+    assert!(puppet.run(1_000_000_000).is_empty());
+}
+
+// spec: MR-SETUP-019
+#[test]
+fn data_goes_only_where_the_initiator_has_answered() {
+    let mut puppet = Puppet::new(|endpoint, _| endpoint.planes = 2);
+    puppet.parameters = parameters(4, 2);
+    puppet.ask();
+    puppet.post_write(0, 1, 4 * 1024);
+    let sent = puppet.run(100_000);
+    let data = only(&sent, Kind::Data);
+    assert!(!data.is_empty() && data.iter().all(|sent| sent.transmit.plane == 0));
+    let probe = only(&puppet.run(200_000), Kind::Probe)
+        .into_iter()
+        .find(|sent| sent.transmit.plane == 1)
+        .unwrap();
+    let header = probe.header();
+    puppet.ack(block(header.path, 0, header.tsn, &[])).unwrap();
+    puppet.ack_all(&data);
+    puppet.post_write(0, 2, 8 * 1024);
+    assert!(
+        only(&puppet.run(10_000), Kind::Data)
+            .iter()
+            .any(|sent| sent.header().path == header.path)
+    );
+}
+
+// spec: MR-SETUP-020
+#[test]
+fn before_accept_nothing_else_counts() {
+    let mut puppet = listener();
+    puppet.connect(|_| ());
+    puppet.theirs = puppet.take()[0].init_source();
+    let write = puppet.write(0, 0, 0, 4);
+    assert_eq!(
+        puppet.data(0, 0, write, b"evil"),
+        Err(DropReason::UnexpectedKind)
+    );
+    assert_eq!(puppet.probe(0, 0), Err(DropReason::UnexpectedKind));
+    assert!(puppet.take().is_empty());
+}
+
+// spec: MR-SETUP-001
+#[test]
+fn ids_are_not_zero_and_do_not_repeat() {
+    let mut ids = std::collections::BTreeSet::new();
+    let mut puppet = listener();
+    for _ in 0..200 {
+        puppet.connect(|_| ());
+        ids.insert(puppet.take()[0].init_source());
+        let (now, handle) = (puppet.at(), puppet.handle());
+        puppet
+            .host
+            .close(now, handle, work::CloseMode::Drain)
+            .unwrap();
+        puppet.take();
+    }
+    assert_eq!(ids.len(), 200);
+    assert!(!ids.contains(&0));
+    // The high bits are spread, not counted.
+    let high: std::collections::BTreeSet<_> = ids.iter().map(|id| id >> 24).collect();
+    assert!(high.len() > 80, "{}", high.len());
+}
+
+// spec: MR-WIRE-001
+#[test]
+fn the_source_port_means_nothing() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    puppet.source.set_port(999);
+    let write = puppet.write(0, 0, 0, 5);
+    puppet.data(0, 0, write, b"hello").unwrap();
+    assert_eq!(puppet.bytes(0, 5), b"hello");
+    let theirs = std::mem::replace(&mut puppet.theirs, 12_345);
+    assert_eq!(
+        puppet.data(0, 1, write, b"other"),
+        Err(DropReason::UnknownConnection)
+    );
+    puppet.theirs = theirs;
+    assert_eq!(puppet.bytes(0, 5), b"hello");
+}
+
+// spec: MR-WIRE-011, MR-WIRE-012
+#[test]
+fn the_trailer_is_left_out_only_where_both_want_that() {
+    for (ours, theirs) in [(false, true), (true, false), (true, true)] {
+        let mut seen = vec![];
+        let agreed = {
+            let mut pair = Pair::new(|which, endpoint, _| {
+                endpoint.omit_checksum = if which == 0 { ours } else { theirs };
+            });
+            let log = std::rc::Rc::new(std::cell::RefCell::new(vec![]));
+            let noted = log.clone();
+            pair.filter = Box::new(move |seen| {
+                let body = if seen.transmit.trailer {
+                    check(seen.bytes, Trailer::Crc32c).unwrap()
+                } else {
+                    &seen.bytes[..]
+                };
+                decode(body).unwrap();
+                noted
+                    .borrow_mut()
+                    .push((seen.header.kind, seen.transmit.trailer));
+                support::Fate::Deliver
+            });
+            pair.connect(|_, endpoint, _| endpoint.omit_checksum = ours);
+            let local = pair.local(0, 0, 10_000);
+            pair.post(
+                0,
+                0,
+                1,
+                Operation::Write {
+                    local: Source::Region(local),
+                    remote: pair.remote(0, 0),
+                    immediate: None,
+                },
+            );
+            pair.run_until_completions(0, 1);
+            seen.extend(log.borrow().iter().copied());
+            ours && theirs
+        };
+        for (kind, trailer) in seen {
+            assert_eq!(trailer, kind.is_setup() || !agreed, "{kind:?}");
+        }
+    }
+    // A wrong one is refused.
+    let mut puppet = Puppet::asking(|_, _| ());
+    puppet.trailer = Trailer::None;
+    let write = puppet.write(0, 0, 0, 5);
+    assert!(matches!(
+        puppet.data(0, 0, write, b"hello"),
+        Err(DropReason::Malformed(DecodeError::Checksum { .. }))
+    ));
+}
