@@ -80,6 +80,9 @@ pub struct ConnectionConfig {
     pub announce: bool,
     /// First round-trip time to assume.
     pub initial_rtt: Duration,
+    /// Least round-trip time to reckon with. Where software handles packets in batches, an idle path's time says
+    /// little about how much must be on its way to keep both ends busy. Zero: what is measured.
+    pub least_rtt: Duration,
     /// An application's number, told to the acceptor.
     pub service: u32,
     /// The congestion controller.
@@ -110,6 +113,7 @@ impl Default for ConnectionConfig {
             rnr_delay: Duration::from_micros(100),
             announce: true,
             initial_rtt: Duration::from_micros(20),
+            least_rtt: Duration::ZERO,
             service: 0,
             controller: ControllerChoice::Coupled,
         }

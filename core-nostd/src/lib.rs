@@ -52,5 +52,5 @@ pub use work::{
 /// A connection of a host: 64 paths, 512 outstanding packets, 32 streams, 32 open messages each way.
 pub type LargeConnection = Connection<64, 512, 32, 32>;
 
-/// A connection of a small device: 4 paths, 32 outstanding packets, 2 streams, 4 open messages each way.
-pub type SmallConnection = Connection<4, 32, 2, 4>;
+/// A connection of a small device: 4 paths, 32 outstanding packets, 2 streams, 2 open messages each way: in 3 KiB.
+pub type SmallConnection = Connection<4, 32, 2, 2>;

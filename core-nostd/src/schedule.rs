@@ -31,6 +31,15 @@ impl Links {
     };
 }
 
+impl Links {
+    /// Whether the entry is in a ring.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_queued(&self, ring: Ring) -> bool {
+        self.queued[ring as usize]
+    }
+}
+
 /// Something that has links.
 pub trait Linked {
     /// The links.
@@ -114,10 +123,17 @@ impl Schedule {
         Some(index)
     }
 
+    /// Whether a ring has more than one member.
+    #[inline(always)]
+    #[must_use]
+    pub const fn has_several(&self, ring: Ring) -> bool {
+        self.first[ring as usize] != self.last[ring as usize]
+    }
+
     /// Moves the front of a ring to its end.
     #[inline]
     pub fn rotate<T: Linked>(&mut self, table: &mut [T], ring: Ring) {
-        if self.first[ring as usize] != self.last[ring as usize]
+        if self.has_several(ring)
             && let Some(index) = self.pop(table, ring)
         {
             self.push(table, ring, index);

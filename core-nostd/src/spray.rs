@@ -5,25 +5,24 @@
 //! find-first-set and does not depend on the number of paths. Equal paths get equal shares; a path that carries
 //! twice the window gets twice the packets.
 
-use crate::storage::{Bits, Table};
+use crate::storage::Table;
 
 const BUCKETS: u32 = 32;
 /// Fraction bits of virtual time below one bucket.
 const FRACTION: u32 = 8;
 const NONE: u8 = u8::MAX;
 
-/// The wheel. Path numbers are below `PATHS`, at most 255.
+/// The wheel. Path numbers are below `PATHS`, at most 255. A bucket's paths are in a circle, of which `tail` is the last.
 #[derive(Debug)]
 pub struct Wheel<const PATHS: usize> {
     virtual_time: Table<u32, PATHS>,
+    /// The path behind it in its bucket; NONE: it does not wait.
     next: Table<u8, PATHS>,
-    head: Table<u8, { BUCKETS as usize }>,
     tail: Table<u8, { BUCKETS as usize }>,
     /// Bit b: bucket b (modulo 32) has paths.
     occupied: u32,
     /// Virtual time of the bucket that is served, in buckets.
     now: u32,
-    waiting: Bits,
 }
 
 impl<const PATHS: usize> Default for Wheel<PATHS> {
@@ -40,11 +39,9 @@ impl<const PATHS: usize> Wheel<PATHS> {
         Self {
             virtual_time: Table::filled(0),
             next: Table::filled(NONE),
-            head: Table::filled(NONE),
             tail: Table::filled(NONE),
             occupied: 0,
             now: 0,
-            waiting: Bits::EMPTY,
         }
     }
 
@@ -52,7 +49,7 @@ impl<const PATHS: usize> Wheel<PATHS> {
     #[inline(always)]
     #[must_use]
     pub fn is_waiting(&self, path: u8) -> bool {
-        self.waiting.contains(path)
+        *self.next.at(u16::from(path)) != NONE
     }
 
     /// Whether no path is.
@@ -65,10 +62,9 @@ impl<const PATHS: usize> Wheel<PATHS> {
     /// Lets a path wait for its turn, if it does not already. One that was away starts at the present.
     #[inline]
     pub fn insert(&mut self, path: u8) {
-        if self.waiting.contains(path) {
+        if self.is_waiting(path) {
             return;
         }
-        self.waiting.insert(path);
         let index = u16::from(path);
         let present = self.now << FRACTION;
         let time = self.virtual_time.at_mut(index);
@@ -79,15 +75,15 @@ impl<const PATHS: usize> Wheel<PATHS> {
             *time = present.wrapping_add((BUCKETS << FRACTION) - 1);
         }
         let bucket = (*time >> FRACTION) % BUCKETS;
-        *self.next.at_mut(index) = NONE;
-        if self.occupied >> bucket & 1 == 0 {
+        let tail = self.tail.at_mut(bucket as u16);
+        let last = core::mem::replace(tail, path);
+        let first = if self.occupied >> bucket & 1 == 0 {
             self.occupied |= 1 << bucket;
-            *self.head.at_mut(bucket as u16) = path;
+            path
         } else {
-            let last = *self.tail.at(bucket as u16);
-            *self.next.at_mut(u16::from(last)) = path;
-        }
-        *self.tail.at_mut(bucket as u16) = path;
+            core::mem::replace(self.next.at_mut(u16::from(last)), path)
+        };
+        *self.next.at_mut(index) = first;
     }
 
     /// Takes the path out whose turn it is.
@@ -100,14 +96,14 @@ impl<const PATHS: usize> Wheel<PATHS> {
         let distance = self.occupied.rotate_right(current).trailing_zeros();
         self.now = self.now.wrapping_add(distance) & (u32::MAX >> FRACTION);
         let bucket = (current + distance) % BUCKETS;
-        let path = *self.head.at(bucket as u16);
-        let next = *self.next.at(u16::from(path));
-        if next == NONE {
+        let last = u16::from(*self.tail.at(bucket as u16));
+        let path = *self.next.at(last);
+        let next = core::mem::replace(self.next.at_mut(u16::from(path)), NONE);
+        if last == u16::from(path) {
             self.occupied &= !(1 << bucket);
         } else {
-            *self.head.at_mut(bucket as u16) = next;
+            *self.next.at_mut(last) = next;
         }
-        self.waiting.remove(path);
         Some(path)
     }
 

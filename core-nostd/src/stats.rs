@@ -200,6 +200,36 @@ pub struct ConnectionStatistics {
     pub queued_bytes: u64,
 }
 
+/// What a connection counts itself; the rest of its statistics is in its paths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub packets_received: u64,
+    pub bytes_received: u64,
+    pub acks_sent: u64,
+    pub acks_received: u64,
+    pub duplicates_received: u32,
+    pub probes_sent: u32,
+    pub fences: u32,
+    pub rnr_sent: u32,
+}
+
+impl Counters {
+    /// As part of the statistics.
+    pub fn statistics(&self) -> ConnectionStatistics {
+        ConnectionStatistics {
+            packets_received: self.packets_received,
+            bytes_received: self.bytes_received,
+            acks_sent: self.acks_sent,
+            acks_received: self.acks_received,
+            duplicates_received: u64::from(self.duplicates_received),
+            probes_sent: u64::from(self.probes_sent),
+            fences: u64::from(self.fences),
+            rnr_sent: u64::from(self.rnr_sent),
+            ..ConnectionStatistics::default()
+        }
+    }
+}
+
 /// Counters and state of one path, both directions.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -1,7 +1,7 @@
 //! Fixed-size storage that cannot panic: tables addressed by small indices, and sets of bits.
 //!
 //! Indices held by the core always come from the table they are used on. [`Table::at`] checks that in
-//! debug builds; in release builds a wrong one would give entry 0 and never a panic.
+//! debug builds; in release builds a wrong one would give some entry and never a panic.
 
 /// `N` entries, addressed by `u16`.
 #[derive(Debug, Clone)]
@@ -17,6 +17,19 @@ impl<T: Copy, const N: usize> Table<T, N> {
 }
 
 impl<T, const N: usize> Table<T, N> {
+    /// An index below `N`: the one given, if it is.
+    #[inline(always)]
+    const fn inside(index: u16) -> usize {
+        debug_assert!((index as usize) < N, "an index of another table");
+        if N.is_power_of_two() {
+            index as usize & (N - 1)
+        } else if (index as usize) < N {
+            index as usize
+        } else {
+            0
+        }
+    }
+
     /// The entry at an index of the table's own making.
     #[inline(always)]
     #[must_use]
@@ -25,13 +38,7 @@ impl<T, const N: usize> Table<T, N> {
         reason = "the index is below N, which the compiler sees"
     )]
     pub fn at(&self, index: u16) -> &T {
-        debug_assert!((index as usize) < N, "index {index} of {N}");
-        let index = if (index as usize) < N {
-            index as usize
-        } else {
-            0
-        };
-        &self.0[index]
+        &self.0[Self::inside(index)]
     }
 
     /// The entry at an index of the table's own making, to be changed.
@@ -41,13 +48,7 @@ impl<T, const N: usize> Table<T, N> {
         reason = "the index is below N, which the compiler sees"
     )]
     pub fn at_mut(&mut self, index: u16) -> &mut T {
-        debug_assert!((index as usize) < N, "index {index} of {N}");
-        let index = if (index as usize) < N {
-            index as usize
-        } else {
-            0
-        };
-        &mut self.0[index]
+        &mut self.0[Self::inside(index)]
     }
 
     /// The entry at an index that somebody else supplied.
@@ -74,38 +75,48 @@ impl<T, const N: usize> Table<T, N> {
     }
 }
 
-/// A set of numbers below 256.
+/// A set of numbers below [`Bits::CAPACITY`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Bits([u64; 4]);
+pub struct Bits([u64; WORDS]);
+
+const WORDS: usize = 2;
 
 impl Bits {
     /// The empty set.
-    pub const EMPTY: Self = Self([0; 4]);
+    pub const EMPTY: Self = Self([0; WORDS]);
 
-    /// Adds `bit` (modulo 256).
+    /// Members are below this.
+    pub const CAPACITY: usize = 64 * WORDS;
+
     #[inline(always)]
-    pub fn insert(&mut self, bit: u8) {
-        self.0[usize::from(bit >> 6)] |= 1 << (bit & 63);
+    const fn word(bit: u8) -> usize {
+        (bit >> 6) as usize % WORDS
     }
 
-    /// Takes `bit` (modulo 256) away.
+    /// Adds `bit` (modulo the capacity).
+    #[inline(always)]
+    pub fn insert(&mut self, bit: u8) {
+        self.0[Self::word(bit)] |= 1 << (bit & 63);
+    }
+
+    /// Takes `bit` (modulo the capacity) away.
     #[inline(always)]
     pub fn remove(&mut self, bit: u8) {
-        self.0[usize::from(bit >> 6)] &= !(1 << (bit & 63));
+        self.0[Self::word(bit)] &= !(1 << (bit & 63));
     }
 
     /// Whether `bit` is in the set.
     #[inline(always)]
     #[must_use]
     pub fn contains(&self, bit: u8) -> bool {
-        self.0[usize::from(bit >> 6)] >> (bit & 63) & 1 != 0
+        self.0[Self::word(bit)] >> (bit & 63) & 1 != 0
     }
 
     /// Whether nothing is in the set.
     #[inline(always)]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0[0] | self.0[1] | self.0[2] | self.0[3] == 0
+        self.0 == [0; WORDS]
     }
 
     /// How many are in the set.
@@ -132,7 +143,7 @@ impl Bits {
     #[inline]
     #[must_use]
     pub fn next_from(&self, from: u8) -> Option<u8> {
-        let mut word_index = usize::from(from >> 6);
+        let mut word_index = Self::word(from);
         let mut word = self.0[word_index] & u64::MAX << (from & 63);
         loop {
             if word != 0 {
@@ -178,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_are_a_set(adds in proptest::collection::vec(any::<u8>(), 0..40), removes in proptest::collection::vec(any::<u8>(), 0..20), from: u8) {
+        fn bits_are_a_set(adds in proptest::collection::vec(0u8..128, 0..40), removes in proptest::collection::vec(0u8..128, 0..20), from in 0u8..128) {
             let mut bits = Bits::EMPTY;
             let mut model = BTreeSet::new();
             for bit in adds { bits.insert(bit); model.insert(bit); }
@@ -187,7 +198,7 @@ mod tests {
             prop_assert_eq!(bits.first(), model.first().copied());
             prop_assert_eq!(bits.next_from(from), model.range(from..).next().or(model.first()).copied());
             prop_assert_eq!(bits.iter().collect::<Vec<_>>(), model.iter().copied().collect::<Vec<_>>());
-            for bit in 0..=255 { prop_assert_eq!(bits.contains(bit), model.contains(&bit)); }
+            for bit in 0..128 { prop_assert_eq!(bits.contains(bit), model.contains(&bit)); }
         }
     }
 

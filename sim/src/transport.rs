@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use metaroce_core::config::{ConfigError, ConnectionConfig, EndpointConfig};
 use metaroce_core::endpoint::{ConnectionEntry, Endpoint};
 use metaroce_core::memory::{Access, Memory, Region, RegionError, RegionIndex};
-pub use metaroce_core::stats::DropReason;
+pub use metaroce_core::stats::{ConnectionStatistics, DropReason, PathStatistics};
 use metaroce_core::time::Instant;
 pub use metaroce_core::transmit::{Class, Ecn, HEADER_BUFFER, ReceiveMeta, Transmit};
 pub use metaroce_core::work::CloseMode;
@@ -39,17 +39,6 @@ pub fn host_of(address: SocketAddr) -> HostId {
         IpAddr::V4(ip) => u32::from(ip) & 0xffff,
         IpAddr::V6(_) => HostId::MAX,
     }
-}
-
-/// What the scenarios ask a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ConnectionView {
-    /// The newest rate hint of the peer, Mbit/s; 0 = none.
-    pub hint_mbps: u32,
-    /// Data packets that it received though it had accepted them before.
-    pub duplicates: u64,
-    /// Retransmissions of this side that it knows were not needed.
-    pub spurious: u64,
 }
 
 /// An endpoint of any capacity. The methods are those of the core's `Endpoint`.
@@ -117,8 +106,8 @@ pub trait Transport: Sized {
     fn poll_timeout(&mut self) -> Option<Instant>;
     fn handle_timeout(&mut self, now: Instant);
     fn poll_event(&mut self) -> Option<Event>;
-    /// What the scenarios want to know of a connection.
-    fn view(&self, connection: ConnectionHandle) -> Option<ConnectionView>;
+    fn connection_statistics(&self, connection: ConnectionHandle) -> Option<ConnectionStatistics>;
+    fn path_statistics(&self, connection: ConnectionHandle, path: u8) -> Option<PathStatistics>;
 }
 
 impl<
@@ -234,13 +223,11 @@ impl<
     fn poll_event(&mut self) -> Option<Event> {
         self.poll_event()
     }
-    fn view(&self, connection: ConnectionHandle) -> Option<ConnectionView> {
-        let statistics = self.connection_statistics(connection)?;
-        Some(ConnectionView {
-            hint_mbps: statistics.hint_mbps,
-            duplicates: statistics.duplicates_received,
-            spurious: statistics.spurious_retransmissions,
-        })
+    fn connection_statistics(&self, connection: ConnectionHandle) -> Option<ConnectionStatistics> {
+        self.connection_statistics(connection)
+    }
+    fn path_statistics(&self, connection: ConnectionHandle, path: u8) -> Option<PathStatistics> {
+        self.path_statistics(connection, path)
     }
 }
 

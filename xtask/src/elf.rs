@@ -11,11 +11,13 @@ use object::{
 };
 
 /// Parts of symbol names that mean a panic or an allocator.
-const FORBIDDEN: [&str; 9] = [
+const FORBIDDEN: [&str; 11] = [
     "core::panicking",
     "panic_fmt",
     "panic_bounds_check",
-    "_failed",
+    "unwrap_failed",
+    "expect_failed",
+    "_fail::",
     "rust_begin_unwind",
     "panic_path_reached",
     "__rust_alloc",

@@ -117,7 +117,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if news || delivered != 0 {
             self.answered_at = now;
             self.probe_backoff = 0;
-            self.path_answered(number);
+            self.path_answered(now, number);
         }
         self.adjust(now, number, u32::from(delivered), u32::from(lost), marked);
         if lost != 0 {
@@ -222,9 +222,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.rtt.sample(sample);
         path.latest_rtt_ns = sample;
         self.rtt.sample(sample);
-        if self.min_rtt.sample(now, sample) {
+        let least = self.config.least_rtt.as_nanos_u32();
+        if self.min_rtt.sample(now, sample.max(least)) {
             self.network_changed(config);
         }
+    }
+
+    /// The pacer keeps to the rate that the controller allows.
+    #[inline]
+    pub(super) fn follow_hint(&mut self) {
+        let mbps = self.controller.pacing_mbps().unwrap_or(0);
+        self.pacer
+            .set_rate(mbps, self.wire_packet_bytes, 2 * u32::from(self.config.run));
     }
 
     /// Tells the controller what the network measures now.
@@ -241,6 +250,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Moves the windows by what one acknowledgment said.
     fn adjust(&mut self, now: Instant, number: u8, delivered: u32, lost: u32, marked: u32) {
         if now >= self.epoch_ends {
+            self.controller.tick(now);
             self.end_epoch(now);
         }
         self.epoch.acknowledged = self.epoch.acknowledged.saturating_add(delivered as u16);
@@ -273,10 +283,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.controller.collapsed();
             }
         }
-        self.pacer.set_rate(
-            self.controller.pacing_mbps().unwrap_or(0),
-            self.wire_packet_bytes,
-        );
+        self.follow_hint();
     }
 
     fn end_epoch(&mut self, now: Instant) {

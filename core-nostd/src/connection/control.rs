@@ -289,7 +289,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         .encode(out)
         .ok()?;
-        self.statistics.probes_sent += 1;
+        self.statistics.probes_sent = self.statistics.probes_sent.wrapping_add(1);
         if attempt == 0 && self.is_clear() {
             self.suspect(number);
         }
@@ -320,7 +320,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             path.reply = reply;
         }
         // spec: MR-PROBE-002
-        path.note_probe(now, probe.tsn, ce);
+        if path.note_probe(now, probe.tsn, ce).gap {
+            self.gap_seen = true;
+            self.last_gap = now;
+        }
         self.ack_now.insert(probe.path);
         Ok(())
     }
@@ -381,10 +384,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         self.controller.hinted(now, hint.rate_mbps);
-        self.pacer.set_rate(
-            self.controller.pacing_mbps().unwrap_or(0),
-            self.wire_packet_bytes,
-        );
+        self.follow_hint();
         for path in self.usable.iter() {
             self.offer(path);
         }

@@ -36,6 +36,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.controller.open(number);
         // spec: MR-FENCE-011
         self.planes_down &= !(1 << plane);
+        self.events |= self.planes_down != self.planes_reported;
         self.offer(number);
     }
 
@@ -54,10 +55,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A path told something new.
-    pub(super) fn path_answered(&mut self, number: u8) {
-        match self.send_paths.at(u16::from(number)).state {
-            // spec: MR-PROBE-008
-            PathState::Suspect | PathState::Reopening => self.activate_path(number),
+    // spec: MR-PROBE-008
+    pub(super) fn path_answered(&mut self, now: Instant, number: u8) {
+        let path = self.send_paths.at(u16::from(number));
+        let plane = path.plane;
+        match path.state {
+            PathState::Suspect => self.activate_path(number),
+            PathState::Reopening => {
+                self.activate_path(number);
+                self.plane_answered(now, plane);
+            }
             _ => {}
         }
     }
@@ -116,7 +123,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.probes = 0;
         let plane = path.plane;
         self.controller.close(number);
-        self.statistics.fences += 1;
+        self.statistics.fences = self.statistics.fences.wrapping_add(1);
         self.fence_due.insert(number);
         self.set_due(due::FENCES);
         self.plane_may_be_down(plane);
@@ -134,6 +141,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if !alive {
             // spec: MR-FENCE-011
             self.planes_down |= 1 << plane;
+            self.events = true;
         }
     }
 
@@ -222,7 +230,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.timers.set(Timer::Paths, next);
     }
 
-    /// The pause before a path is tried again; it doubles each time.
+    /// The pause before a path is tried again. It doubles each time; a random part keeps the paths of a plane that failed together
+    /// from being tried together, so that one of them soon sees it return.
     // spec: MR-FENCE-003, MR-FENCE-010
     fn back_off(&mut self, number: u8) -> Duration {
         let timeout = 2 * u64::from(self.min_rtt_ns());
@@ -232,7 +241,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             .saturating_mul(1 << path.backoff.min(30))
             .min(LONGEST_BACKOFF.as_nanos());
         path.backoff = path.backoff.saturating_add(1);
-        Duration::from_nanos(pause)
+        let random = u64::from(self.entropies.random(1 << 15));
+        Duration::from_nanos(pause / 2 + (pause * random >> 16))
+    }
+
+    /// A path of a plane answered: the others of the plane are tried at once.
+    fn plane_answered(&mut self, now: Instant, plane: u8) {
+        for number in self.paths() {
+            let path = self.send_paths.at_mut(u16::from(number));
+            if path.plane == plane && path.state == PathState::Reopening && path.backoff > 1 {
+                path.backoff = 0;
+                self.schedule_reopening(now, number, Duration::ZERO);
+            }
+        }
     }
 
     /// A source port that no other path of the plane uses and that did not fail lately.

@@ -25,7 +25,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// A DATA packet. It is accepted as a whole, or changes nothing (but may be answered with an error report).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn handle_data<M: Memory, const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -51,7 +51,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 path.note_duplicate();
                 path.note_transmission(now, header.tsn, header.psn, ce);
                 self.ack_now.insert(header.path);
-                self.statistics.duplicates_received += 1;
+                self.statistics.duplicates_received =
+                    self.statistics.duplicates_received.wrapping_add(1);
                 return Err(DropReason::Duplicate);
             }
             // spec: MR-PATH-008
@@ -85,6 +86,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let noted = path.note_transmission(now, header.tsn, header.psn, ce);
         path.unacknowledged += 1;
         // spec: MR-PATH-013, MR-PATH-014
+        if noted.gap {
+            self.gap_seen = true;
+            self.last_gap = now;
+        }
         if noted.gap
             || noted.ce_changed
             || header.flags.contains(Flags::ACK_REQUEST)
@@ -270,7 +275,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // Without a report nothing is refused: as if it had been lost.
             // spec: MR-RNR-002, MR-ERR-002
             self.report(data, ErrorCode::ReceiverNotReady, attempt)?;
-            self.statistics.rnr_sent += 1;
+            self.statistics.rnr_sent = self.statistics.rnr_sent.wrapping_add(1);
             let refused = InMessage {
                 msn: data.msn,
                 stream: data.stream,
@@ -447,7 +452,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let Some(message) = self
             .requests
             .get(index)
-            .filter(|message| message.token == data.key && message.expects_response())
+            .filter(|message| message.immediate == data.key && message.expects_response())
         else {
             // The request was flushed. Its response has nowhere to go, but its packets must be acknowledged.
             return Ok(());

@@ -38,7 +38,7 @@ use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::{AnyController, Controller, Network};
 use crate::rate::pacer::Pacer;
 use crate::spray::Wheel;
-use crate::stats::{ConnectionStatistics, PathStatistics};
+use crate::stats::{ConnectionStatistics, Counters, PathStatistics};
 use crate::storage::{Bits, Table};
 use crate::time::Instant;
 use crate::wire::{CloseMode as WireCloseMode, Cookie, Planes, Trailer};
@@ -183,6 +183,8 @@ pub struct Connection<
     completed_first: u16,
     completed_last: u16,
     queued_bytes: u64,
+    /// Withdrawals of regions that the open messages were checked against.
+    regions_seen: u32,
     started: u16,
     reads: u16,
     streams_blocked: bool,
@@ -195,6 +197,9 @@ pub struct Connection<
     ack_now: Bits,
     ack_later: Bits,
     ack_next: u8,
+    ack_last: u8,
+    gap_seen: bool,
+    last_gap: Instant,
 
     // Timers and control.
     timers: Timers,
@@ -219,7 +224,9 @@ pub struct Connection<
     pub(crate) report_connected: bool,
     pub(crate) closed: Option<CloseReason>,
     report_streams: bool,
-    statistics: ConnectionStatistics,
+    /// There may be something for [`Self::poll_event`].
+    events: bool,
+    statistics: Counters,
 }
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
@@ -235,7 +242,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         peer: Planes,
     ) -> Self {
         const {
-            assert!(PATHS >= 1 && PATHS <= 255, "1 to 255 paths");
+            assert!(PATHS >= 1 && PATHS <= Bits::CAPACITY, "1 to 128 paths");
             assert!(SLOTS >= 1 && SLOTS < 0xffff, "1 to 65534 slots");
             assert!(STREAMS >= 1 && STREAMS < 0xffff, "1 to 65534 streams");
             assert!(MESSAGES >= 1 && MESSAGES < 1 << 14, "1 to 16383 messages");
@@ -307,6 +314,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             completed_first: outgoing::NONE,
             completed_last: outgoing::NONE,
             queued_bytes: 0,
+            regions_seen: 0,
             started: 0,
             reads: 0,
             streams_blocked: false,
@@ -317,6 +325,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             ack_now: Bits::EMPTY,
             ack_later: Bits::EMPTY,
             ack_next: 0,
+            ack_last: 0,
+            gap_seen: false,
+            last_gap: Instant::ZERO,
             timers: Timers::new(),
             due: 0,
             probe_due: Bits::EMPTY,
@@ -339,7 +350,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             report_connected: false,
             closed: None,
             report_streams: false,
-            statistics: ConnectionStatistics::default(),
+            events: false,
+            statistics: Counters::default(),
         }
     }
 
@@ -397,7 +409,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Counters as of now.
     pub(crate) fn statistics(&self) -> ConnectionStatistics {
-        let mut all = self.statistics;
+        let mut all = self.statistics.statistics();
         for path in self.paths() {
             let send = self.send_paths.at(u16::from(path));
             all.retransmissions += u64::from(send.retransmitted);

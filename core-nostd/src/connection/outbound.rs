@@ -5,15 +5,18 @@ use crate::message::outgoing;
 use crate::path::inflight::NONE;
 use crate::path::send::PathState;
 use crate::rate::controller::Controller;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
 use crate::wire::{ACK_BLOCK_SIZE, ACK_SIZE, AckKind, Flags, append_ack_block, encode_ack};
+
+/// How long after a gap acknowledgments are repeated.
+const GAP_MEMORY: Duration = Duration::from_micros(200);
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// The next datagram, if one may leave now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll_transmit<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -35,6 +38,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
+    /// Whether what is sent next tells the peer its share.
+    #[inline(always)]
+    pub(crate) fn wants_hint(&self) -> bool {
+        self.due != 0 || !self.ack_now.is_empty()
+    }
+
     /// One ACK for the next path that is due, with more blocks for other paths if the endpoint bundles them.
     fn acknowledge<const R: usize, const V: usize>(
         &mut self,
@@ -53,12 +62,17 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if let Some(first) = out.first_chunk_mut::<ACK_SIZE>() {
             encode_ack(AckKind::Ack, Flags::NONE, self.peer_id, &block, first);
         }
-        let mut left = shared.config.ack_blocks - 1;
+        // Where packets are being lost acknowledgments are, too: what the last one said is said again.
+        let mut again = self.gaps_seen_lately(now).then_some(self.ack_last);
+        self.ack_last = path;
+        let mut left = shared.config.ack_blocks - 1 + u8::from(again.is_some());
         while left != 0
             && let Some(path) = self
                 .ack_now
                 .next_from(self.ack_next)
                 .or_else(|| self.ack_later.next_from(self.ack_next))
+                .filter(|_| left > u8::from(again.is_some()))
+                .or_else(|| again.take())
             && let Some(place) = out
                 .get_mut(length..)
                 .and_then(|rest| rest.first_chunk_mut::<ACK_BLOCK_SIZE>())
@@ -86,6 +100,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             .unwrap_or(NO_TRANSMIT)
     }
 
+    /// Whether the peer's packets are being lost, as far as gaps in their sequences tell.
+    fn gaps_seen_lately(&self, now: Instant) -> bool {
+        self.gap_seen && now.since(self.last_gap) < GAP_MEMORY
+    }
+
     #[inline]
     fn acknowledged_now(&mut self, path: u8) {
         self.ack_now.remove(path);
@@ -93,6 +112,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.receive_paths.at_mut(u16::from(path)).unacknowledged = 0;
     }
 
+    #[inline(always)]
     fn poll_data<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -107,15 +127,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.limited = false;
             return None;
         }
-        self.controller.tick(now);
         let window = self.controller.window();
         // spec: MR-CC-001
         if self.outstanding != 0 && u64::from(self.outstanding) << 16 >= u64::from(window) {
             self.limited = true;
             return None;
         }
+        // The pacer does not break a run, which is to leave in one piece.
         // spec: MR-CC-012
-        if let Some(at) = self.pacer.blocked_until(now) {
+        if let Some(at) = self.pacer.blocked_until(now).filter(|_| !self.in_run()) {
             self.limited = false;
             self.timers.set(Timer::Pace, at);
             return None;
@@ -136,6 +156,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Sends an orphan or the next piece of a message over the path whose turn it is.
+    #[inline(always)]
     fn send_new<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -214,10 +235,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 /// A datagram to nowhere, for a state that the checks at set-up exclude.
 const NO_TRANSMIT: Transmit = Transmit {
     connection: None,
-    destination: core::net::SocketAddr::V4(core::net::SocketAddrV4::new(
-        core::net::Ipv4Addr::UNSPECIFIED,
-        0,
-    )),
+    to: crate::wire::PlaneAddress::UNUSED,
     plane: 0,
     entropy: 0,
     class: Class::Control,

@@ -2,7 +2,7 @@
 
 use super::{Connection, RESPONSE_BIT, RESPONSE_STREAM, Shared, Timer};
 use crate::memory::Access;
-use crate::message::outgoing::{self, OutMessage};
+use crate::message::outgoing::{self, OutMessage, Progress};
 use crate::path::inflight::{NONE, Slot};
 use crate::time::Instant;
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
@@ -16,6 +16,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// Sends a slot's content (again): takes a TSN, writes the header, notes the transmission.
+    #[inline(always)]
     pub(super) fn send_slot<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -24,10 +25,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         index: u16,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        if self.slots.at(index).message != NONE
-            && !self.content_is_there(shared, self.slots.at(index).message)
-        {
-            self.content_is_gone(now, self.slots.at(index).message);
+        if self.regions_seen != shared.regions.withdrawals() {
+            self.regions_withdrawn(now, shared);
         }
         let slot = self.slots.at_mut(index);
         let retransmission = slot.transmissions != 0;
@@ -68,10 +67,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let transmit = self.write_data(header, &slot, plane, entropy, out);
         let wire = transmit.map_or(0, |transmit| transmit.length as u32)
             + u32::from(shared.config.overhead_bytes);
-        self.pacer.sent(now, wire, 2 * u32::from(self.config.run));
+        self.pacer.sent(now, wire);
         transmit
     }
 
+    #[inline(always)]
     pub(super) fn write_data(
         &self,
         mut header: Header,
@@ -102,7 +102,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             data.length = message.length;
             data.offset = slot.offset;
             match message.opcode {
-                Opcode::ReadResponse | Opcode::AtomicResponse => data.key = message.token,
+                Opcode::ReadResponse | Opcode::AtomicResponse => data.key = message.immediate,
                 Opcode::Error => {}
                 _ => {
                     data.stream = message.stream;
@@ -113,13 +113,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     if message.is_send() {
                         data.key = 0;
                         data.address = SendAddress {
-                            rsn: message.rsn,
+                            rsn: message.address as u32,
                             attempt: slot.attempt,
                         }
                         .to_bits();
-                    }
-                    if message.expects_response() {
-                        data.immediate = message.token;
                     }
                     header.flags = header
                         .flags
@@ -152,6 +149,24 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         transmit.length += payload.map_or(0, |place| place.length as usize);
         transmit.payload = payload;
         Some(transmit)
+    }
+
+    /// Regions were withdrawn since a packet last left: messages whose bytes can no longer be read end here.
+    #[cold]
+    #[inline(never)]
+    fn regions_withdrawn<const R: usize, const V: usize>(
+        &mut self,
+        now: Instant,
+        shared: &Shared<'_, R, V>,
+    ) {
+        self.regions_seen = shared.regions.withdrawals();
+        for number in (0..MESSAGES as u16).flat_map(|index| [index, index | RESPONSE_BIT]) {
+            if self.message(number).progress == Progress::Open
+                && !self.content_is_there(shared, number)
+            {
+                self.content_is_gone(now, number);
+            }
+        }
     }
 
     /// Whether a message's bytes may still be read: its region is registered, and for a READ of the peer, under the key it named.
@@ -206,7 +221,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             attempt: 0,
             stream: message.stream,
             msn: message.msn,
-            token: message.token,
+            token: message.immediate,
         };
         message.make_error(&report);
         if !queued {
@@ -246,6 +261,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A datagram of this connection over a plane.
+    #[inline(always)]
     pub(super) fn transmit(
         &self,
         plane: u8,
@@ -254,10 +270,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         length: usize,
     ) -> Option<Transmit> {
         // spec: MR-SETUP-013
-        let destination = self.peer.get(usize::from(plane))?.socket();
+        let to = *self.peer.get(usize::from(plane))?;
         Some(Transmit {
             connection: Some(self.handle()),
-            destination,
+            to,
             plane,
             entropy,
             class,

@@ -46,7 +46,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let record = self.streams.at_mut(stream);
         // spec: MR-MSG-001
         message.msn = record.next_msn;
-        message.rsn = record.next_rsn;
+        if message.is_send() {
+            message.address = u64::from(record.next_rsn);
+        }
         let index = self.requests.insert(message).ok_or(PostError::QueueFull)?;
         record.next_msn = record.next_msn.wrapping_add(1);
         if message.is_send() || message.opcode == Opcode::WriteImm {
@@ -54,7 +56,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if message.expects_response() {
             self.token = self.token.wrapping_add(1 << 14);
-            self.requests.at_mut(index).token = (self.token & !0x3fff) | u32::from(index) | 1 << 31;
+            self.requests.at_mut(index).immediate =
+                (self.token & !0x3fff) | u32::from(index) | 1 << 31;
         }
         if record.last == NONE {
             record.first = index;
@@ -77,10 +80,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if idle {
             // spec: MR-CC-009
             self.controller.burst(now);
-            self.pacer.set_rate(
-                self.controller.pacing_mbps().unwrap_or(0),
-                self.wire_packet_bytes,
-            );
+            self.follow_hint();
             self.pacer.reset();
             for path in self.usable.iter() {
                 self.offer(path);
@@ -227,6 +227,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Puts an operation that is over into the queue of those to be polled.
     pub(super) fn push_completed(&mut self, index: u16) {
+        self.events = true;
         self.requests.at_mut(index).next = NONE;
         if self.completed_last == NONE {
             self.completed_first = index;
@@ -236,13 +237,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.completed_last = index;
     }
 
-    /// Whether [`Self::poll_event`] has something.
-    pub(crate) fn has_events(&self) -> bool {
-        self.report_connected
-            || self.completed_first != NONE
-            || self.report_streams
-            || self.planes_down != self.planes_reported
-            || self.closed.is_some()
+    /// Whether [`Self::poll_event`] may have something.
+    #[inline(always)]
+    pub(crate) const fn has_events(&self) -> bool {
+        self.events
     }
 
     /// The next thing that happened. `Closed` is the last.
@@ -306,6 +304,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             });
         }
         // spec: MR-CLOSE-008
+        self.events = false;
         let reason = self.closed.take()?;
         Some(Event::Closed { connection, reason })
     }

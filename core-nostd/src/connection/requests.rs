@@ -152,7 +152,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             },
             address: entry.address,
             key: entry.key,
-            token: entry.immediate,
+            immediate: entry.immediate,
             length: entry.length,
             stream: entry.stream,
             msn: entry.msn,
@@ -211,6 +211,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if let Some(index) = self.responses.insert(response) {
             self.queue_response(index);
         }
+    }
+
+    /// Whether requests or reports wait for room for a response.
+    #[inline(always)]
+    pub(crate) const fn is_stalled(&self) -> bool {
+        self.streams_stalled
     }
 
     /// Room for responses has appeared: requests that waited for it go on.
@@ -310,6 +316,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         record.report = Some(by_peer);
         record.flush = true;
         self.report_streams = true;
+        self.events = true;
         self.flush_messages(stream, Status::Flushed);
         if let Some((msn, code)) = tell {
             self.tell(stream, msn, code);

@@ -7,15 +7,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// The path for the next new packet. It stays out of the wheel until [`Self::carried`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn pick_path(&mut self, window: u32) -> Option<u8> {
         if self.run_left != 0 {
             let path = self.run_path;
-            if self
-                .send_paths
-                .at(u16::from(path))
-                .has_room(self.controller.weight(path), u32::from(self.agreed.window))
-            {
+            if self.has_room(path) {
                 return Some(path);
             }
             self.end_run(window);
@@ -26,11 +22,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.reserve.insert(path);
                 continue;
             }
-            if self
-                .send_paths
-                .at(u16::from(path))
-                .has_room(self.controller.weight(path), u32::from(self.agreed.window))
-            {
+            if self.has_room(path) {
                 self.run_path = path;
                 self.run_left = self.config.run;
                 self.run_carried = 0;
@@ -38,6 +30,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
         }
         None
+    }
+
+    /// Whether a path may carry another packet. Its weight allows for a whole run at least, as for a packet where runs
+    /// are of one.
+    #[inline]
+    fn has_room(&self, path: u8) -> bool {
+        let weight = self
+            .controller
+            .weight(path)
+            .max(u32::from(self.config.run) << 16);
+        self.send_paths
+            .at(u16::from(path))
+            .has_room(weight, u32::from(self.agreed.window))
     }
 
     /// Nothing was sent after all.
@@ -49,7 +54,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A path carried a packet: its turn goes on or ends.
-    #[inline]
+    #[inline(always)]
     pub(super) fn carried(&mut self, path: u8, window: u32) {
         debug_assert_eq!(path, self.run_path);
         self.run_carried += 1;
@@ -59,7 +64,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_run(&mut self, window: u32) {
         let path = self.run_path;
         self.run_left = 0;
@@ -79,13 +84,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Lets a path wait for its turn if it may carry.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(&mut self, path: u8) {
         if self.run_left != 0 && path == self.run_path {
             return;
         }
-        let record = self.send_paths.at(u16::from(path));
-        if record.has_room(self.controller.weight(path), u32::from(self.agreed.window)) {
+        if self.has_room(path) {
             if u16::from(path) < self.path_limit {
                 self.wheel.insert(path);
             } else {

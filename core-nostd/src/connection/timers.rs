@@ -3,6 +3,7 @@
 use super::{Connection, State, due};
 use crate::config::EndpointConfig;
 use crate::path::send::PathState;
+use crate::rate::controller::Controller;
 use crate::time::{Duration, Instant};
 use crate::work::CloseReason;
 
@@ -143,25 +144,30 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let least = self.config.min_probe_timeout.as_nanos();
         let initial = self.config.initial_rtt.as_nanos_u32();
         // A path that was never answered is judged by the connection's others.
-        let rtt = if path.rtt.is_known() { &path.rtt } else { &self.rtt };
+        let rtt = if path.rtt.is_known() {
+            &path.rtt
+        } else {
+            &self.rtt
+        };
         // Nothing will follow on this path that could prove a loss: the burst is over, or its last packet was sent again and the window is small.
         let last = self.burst_is_over() || (path.resent && !self.is_clear());
         // Under heavy loss the probe itself is likely to be lost: two.
         let early = if self.loss_share >> 6 < 30 { 1 } else { 2 };
-        let timeout = if path.probes < early && last && self.lost_lately(path.moved_at) && rtt.is_known() {
-            // spec: MR-PROBE-004
-            u64::from(rtt.smoothed_or(initial) / 10).max(least)
-        } else {
-            // Marks make it rarer at once; else it is backed off when it begins to prove something.
-            // spec: MR-PROBE-003
-            let free = if self.last_epoch.marked == 0 {
-                self.probes_that_prove(path.moved_at)
+        let timeout =
+            if path.probes < early && last && self.lost_lately(path.moved_at) && rtt.is_known() {
+                // spec: MR-PROBE-004
+                u64::from(rtt.smoothed_or(initial) / 10).max(least)
             } else {
-                1
+                // Marks make it rarer at once; else it is backed off when it begins to prove something.
+                // spec: MR-PROBE-003
+                let free = if self.last_epoch.marked == 0 {
+                    self.probes_that_prove(path.moved_at)
+                } else {
+                    1
+                };
+                let doublings = u32::from(path.probes.saturating_sub(free)).min(20);
+                (rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
             };
-            let doublings = u32::from(path.probes.saturating_sub(free)).min(20);
-            (rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
-        };
         path.moved_at + Duration::from_nanos(timeout)
     }
 
@@ -196,6 +202,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Probes the silent path that waits longest, if the limit of probes allows; sets the timer to the next.
     fn probe_timeout(&mut self, now: Instant) {
+        self.controller.tick(now);
         let mut next = Instant::FAR_FUTURE;
         let mut waiting: Option<(Instant, u8)> = None;
         for number in self.paths() {

@@ -9,6 +9,7 @@ use super::table::{ConnectionEntry, Shares, connection_at, lookup};
 use crate::connection::{Connection, DataPacket, Shared, State};
 use crate::memory::Memory;
 use crate::rate::allocator::Share;
+use crate::schedule::Ring;
 use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::transmit::{Ecn, ReceiveMeta};
@@ -50,7 +51,7 @@ where
         result
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn dispatch<M: Memory>(
         &mut self,
         now: Instant,
@@ -64,16 +65,16 @@ where
             return self.dispatch_setup(now, meta, &header, bytes);
         }
         // spec: MR-WIRE-001, MR-SEC-004
-        let index = lookup(
-            self.entries.borrow_mut(),
-            self.index_mask,
-            header.connection,
-        )
-        .ok_or(DropReason::UnknownConnection)?;
-        let ce = meta.ecn == Ecn::Ce;
-        let hint_mbps = self.hint(now);
+        let index = (header.connection & self.index_mask) as u16;
         let entries = self.entries.borrow_mut();
-        let (_, record) = connection_at(entries, index).ok_or(DropReason::UnknownConnection)?;
+        let entry = entries
+            .get_mut(usize::from(index))
+            .ok_or(DropReason::UnknownConnection)?;
+        let record = match &mut entry.connection {
+            Some(record) if record.local_id == header.connection => record,
+            _ => return Err(DropReason::UnknownConnection),
+        };
+        let ce = meta.ecn == Ecn::Ce;
         // spec: MR-WIRE-011, MR-WIRE-012
         let body = take_trailer(bytes, record.trailer, meta.checksum_verified)?;
         // spec: MR-SETUP-020
@@ -88,30 +89,25 @@ where
             config: &self.config,
             regions: &self.regions,
             receives: &mut self.receives,
-            hint_mbps,
+            hint_mbps: 0,
         };
         let mut demand = None;
+        let mut result = Ok(());
         match header.kind {
             Kind::Data => {
                 let (data, payload) = Data::decode(&header, body)?;
                 record.heard_from_peer(now);
-                let result = record.handle_data(
-                    now,
-                    &mut shared,
-                    memory,
-                    &DataPacket {
-                        header,
-                        data,
-                        payload,
-                        ce,
-                    },
-                );
-                if let Err(reason) = result {
-                    // A refusal or a duplicate is answered.
-                    self.touched(index);
-                    return Err(reason);
+                let packet = DataPacket {
+                    header,
+                    data,
+                    payload,
+                    ce,
+                };
+                // A refusal or a duplicate is answered, too.
+                result = record.handle_data(now, &mut shared, memory, &packet);
+                if result.is_ok() {
+                    demand = Some(packet.data.demand);
                 }
-                demand = Some(data.demand);
             }
             Kind::Ack => {
                 let blocks = AckBlocks::decode(&header, body)?;
@@ -161,25 +157,32 @@ where
                 return Err(DropReason::UnexpectedKind);
             }
         }
-        record.resume(&mut shared, memory);
+        if record.is_stalled() {
+            record.resume(&mut shared, memory);
+        }
+        let has_events = record.has_events();
+        let is_ready = entry.links.is_queued(Ring::Ready);
         if let Some(demand) = demand
             && self.config.hints
+            && !entry.share.is_current(now, demand)
         {
             // spec: MR-HINT-002
-            self.allocator.observe(
-                now,
-                index,
-                demand,
-                &mut Shares {
-                    entries,
-                    nobody: Share::IDLE,
-                },
-            );
+            let nobody = Share::IDLE;
+            self.allocator
+                .observe(now, index, demand, &mut Shares { entries, nobody });
         }
-        self.touched(index);
-        Ok(())
+        if !is_ready {
+            self.schedule.push(entries, Ring::Ready, index);
+        }
+        if has_events {
+            self.schedule.push(entries, Ring::Events, index);
+        }
+        result
     }
 
+    /// Apart from the rest, which must not pay for the room that a new connection takes on the stack.
+    #[cold]
+    #[inline(never)]
     pub(super) fn dispatch_setup(
         &mut self,
         now: Instant,
@@ -336,6 +339,7 @@ where
                 bytes,
                 length: length as u8,
             });
+            self.answers += 1;
         }
     }
 }

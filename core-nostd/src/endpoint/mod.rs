@@ -50,6 +50,8 @@ pub struct Endpoint<
     allocator: Allocator,
     schedule: Schedule,
     stateless: Table<Option<Stateless>, STATELESS>,
+    /// How many of them wait.
+    answers: u8,
     statistics: EndpointStatistics,
     index_mask: u32,
     entries: B,
@@ -117,6 +119,7 @@ where
             receives: Receives::new(),
             schedule: Schedule::new(),
             stateless: Table::filled(None),
+            answers: 0,
             statistics: EndpointStatistics::ZERO,
             index_mask: (count as u32).next_power_of_two() - 1,
             entries,

@@ -49,31 +49,34 @@ where
         Some(transmit)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_transmit(
         &mut self,
         now: Instant,
         header: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        if let Some(answer) = self.stateless.iter_mut().find_map(Option::take) {
+        if self.answers != 0
+            && let Some(answer) = self.stateless.iter_mut().find_map(Option::take)
+        {
+            self.answers -= 1;
             return Some(stateless_transmit(&answer, header));
         }
         let mut hint_mbps = None;
         while let Some(index) = self.schedule.front(Ring::Ready) {
-            let hint_mbps = match hint_mbps {
-                Some(known) => known,
-                None => *hint_mbps.insert(self.hint(now)),
-            };
             let entries = self.entries.borrow_mut();
             let Some((_, record)) = connection_at(entries, index) else {
                 self.schedule.pop(entries, Ring::Ready);
                 continue;
             };
+            if hint_mbps.is_none() && record.wants_hint() {
+                hint_mbps = Some(self.hint(now));
+                continue;
+            }
             let mut shared = Shared {
                 config: &self.config,
                 regions: &self.regions,
                 receives: &mut self.receives,
-                hint_mbps,
+                hint_mbps: hint_mbps.unwrap_or(0),
             };
             if let Some(transmit) = record.poll_transmit(now, &mut shared, header) {
                 // A sender that its line holds back never comes to the end below.
@@ -142,7 +145,7 @@ fn stateless_transmit(answer: &Stateless, header: &mut [u8; HEADER_BUFFER]) -> T
     }
     Transmit {
         connection: None,
-        destination: answer.destination,
+        to: wire::PlaneAddress::new(answer.destination, 0),
         plane: answer.plane,
         entropy: 0,
         class: Class::Data,

@@ -26,7 +26,7 @@ pub enum Progress {
 pub struct OutMessage {
     /// The application's number.
     pub id: u64,
-    /// Remote address of the first byte.
+    /// Remote address of the first byte; for SENDs, their receive sequence number.
     pub address: u64,
     /// Offset of the first byte in the local region.
     pub local_offset: u64,
@@ -42,14 +42,10 @@ pub struct OutMessage {
     pub awaited: u32,
     /// Remote key.
     pub key: u32,
-    /// Immediate.
+    /// Immediate; or the token by which the response is matched (requests), or which it answers (responses).
     pub immediate: u32,
-    /// Token by which the response is matched (requests), or which it answers (responses).
-    pub token: u32,
     /// Message sequence number.
     pub msn: u32,
-    /// Receive sequence number, for SENDs.
-    pub rsn: u32,
     /// Local region.
     pub region: u16,
     /// Stream.
@@ -98,9 +94,7 @@ impl OutMessage {
         awaited: 0,
         key: 0,
         immediate: 0,
-        token: 0,
         msn: 0,
-        rsn: 0,
         region: 0,
         stream: 0,
         next: NONE,
@@ -131,7 +125,7 @@ impl OutMessage {
     }
 
     /// Whether anything is still to be handed to the scheduler.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn has_unsent(&self) -> bool {
         matches!(self.progress, Progress::Open)
@@ -272,7 +266,6 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
     pub fn remove(&mut self, index: u16) {
         let record = self.table.at_mut(index);
         record.progress = Progress::Free;
-        record.token = 0;
         record.next = self.free;
         self.free = index;
         self.used -= 1;

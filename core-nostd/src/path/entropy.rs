@@ -3,12 +3,15 @@
 use crate::storage::Table;
 
 const REMEMBERED: usize = 8;
+const NO_PLANE: u8 = u8::MAX;
 
 /// Chooses entropy indices and avoids those that failed.
 #[derive(Debug)]
 pub struct EntropyChooser {
     state: u32,
-    failed: Table<Option<(u8, u16)>, REMEMBERED>,
+    /// Of plane and value; NO_PLANE: none.
+    failed_planes: Table<u8, REMEMBERED>,
+    failed: Table<u16, REMEMBERED>,
     next_failed: u16,
 }
 
@@ -18,14 +21,16 @@ impl EntropyChooser {
     pub const fn new(seed: u32) -> Self {
         Self {
             state: seed,
-            failed: Table::filled(None),
+            failed_planes: Table::filled(NO_PLANE),
+            failed: Table::filled(0),
             next_failed: 0,
         }
     }
 
     /// Remembers that `entropy` failed on `plane`; the oldest of eight memories gives way.
     pub fn avoid(&mut self, plane: u8, entropy: u16) {
-        *self.failed.at_mut(self.next_failed) = Some((plane, entropy));
+        *self.failed_planes.at_mut(self.next_failed) = plane;
+        *self.failed.at_mut(self.next_failed) = entropy;
         self.next_failed = (self.next_failed + 1) % REMEMBERED as u16;
     }
 
@@ -39,9 +44,10 @@ impl EntropyChooser {
             candidate = self.random(count);
             if !taken(candidate)
                 && !self
-                    .failed
+                    .failed_planes
                     .iter()
-                    .any(|entry| *entry == Some((plane, candidate)))
+                    .zip(self.failed.iter())
+                    .any(|(failed, value)| *failed == plane && *value == candidate)
             {
                 break;
             }
@@ -56,7 +62,7 @@ impl EntropyChooser {
     }
 
     /// Uniform below `count` (Lehmer-style multiply of a Weyl sequence, as in splitmix; spread is all that is needed here).
-    fn random(&mut self, count: u16) -> u16 {
+    pub fn random(&mut self, count: u16) -> u16 {
         self.state = self.state.wrapping_add(0x9e37_79b9);
         let mut x = self.state;
         x = (x ^ x >> 16).wrapping_mul(0x85eb_ca6b);

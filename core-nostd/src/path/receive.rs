@@ -167,8 +167,8 @@ impl ReceivePath {
     }
 
     /// Records a probe. It has no PSN and does not count as a packet received.
-    pub fn note_probe(&mut self, now: Instant, tsn: u32, ce: bool) {
-        self.note(now, tsn, PSN_OF_PROBE, ce);
+    pub fn note_probe(&mut self, now: Instant, tsn: u32, ce: bool) -> Noted {
+        self.note(now, tsn, PSN_OF_PROBE, ce)
     }
 
     #[inline(always)]

@@ -34,6 +34,18 @@ impl Share {
     };
 }
 
+impl Share {
+    /// Whether hearing this demand now would change nothing worth noting.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_current(&self, now: Instant, demand: Demand) -> bool {
+        self.active
+            && self.octave == demand.0 >> 2
+            && demand.0 != 0
+            && now.since(self.seen).as_nanos() < RECOMPUTE_NS
+    }
+}
+
 /// Where the senders' records are.
 pub trait ShareTable {
     /// The record of a sender.

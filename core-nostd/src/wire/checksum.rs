@@ -51,7 +51,14 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     #[cfg(feature = "std")]
     {
-        ::crc32c::crc32c_append(crc, bytes)
+        if crc == 0 {
+            return ::crc_fast::crc32_iscsi(bytes);
+        }
+        let state = u64::from(!crc);
+        let mut digest =
+            ::crc_fast::Digest::new_with_init_state(::crc_fast::CrcAlgorithm::Crc32Iscsi, state);
+        digest.update(bytes);
+        digest.finalize() as u32
     }
     #[cfg(not(feature = "std"))]
     {

@@ -198,7 +198,7 @@ impl Data {
     /// [`DecodeError::Kind`] when the header is not of DATA; `Truncated`, `Opcode`,
     /// `MessageLength`, `Payload`, `Bounds`, `Reserved`, `Flags` (SOLICITED where it may not
     /// be), `AtomicOperation` and `ErrorCode` as they are described there.
-    #[inline]
+    #[inline(always)]
     pub fn decode<'a>(header: &Header, body: &'a [u8]) -> Result<(Self, &'a [u8]), DecodeError> {
         header.expect(Kind::Data)?;
         let Some((fixed, payload)) = body.split_first_chunk::<DATA_SIZE>() else {

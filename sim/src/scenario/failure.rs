@@ -156,7 +156,7 @@ pub fn run(config: &FailureConfig) -> Result<FailureResult, Failure> {
     };
     // The last round trip belongs to the tail of the flow.
     let flow_end = at(finished).saturating_sub(12);
-    let before: f64 = gbps[at(fails) - 25..at(fails)].iter().sum::<f64>() / 25.0;
+    let before: f64 = gbps[at(fails) - 75..at(fails)].iter().sum::<f64>() / 75.0;
     let swallowed = lab
         .sim
         .network

@@ -13,7 +13,7 @@ use crate::packet::HostId;
 use crate::simulation::{Simulation, Stop};
 use crate::time::Time;
 use crate::topology::Topology;
-use crate::transport::{LargeEndpoint, Transport, address};
+use crate::transport::{LargeEndpoint, address};
 
 /// A host of a scenario.
 pub type LabHost = Host<LargeEndpoint, VirtualMemory>;
@@ -72,6 +72,8 @@ pub struct Settings {
     pub regions: usize,
     /// Rate hints.
     pub hints: bool,
+    /// Print every packet. By default if the environment variable `METAROCE_PACKETS` is set.
+    pub verbose: bool,
 }
 
 impl Default for Settings {
@@ -83,6 +85,7 @@ impl Default for Settings {
             connections: 1,
             regions: 1,
             hints: true,
+            verbose: std::env::var_os("METAROCE_PACKETS").is_some(),
         }
     }
 }
@@ -143,7 +146,9 @@ impl Lab {
             regions: Vec::new(),
             planes: settings.planes,
         };
+        lab.sim.network.verbose = settings.verbose;
         for host in &mut lab.sim.hosts {
+            host.verbose = settings.verbose;
             let regions = (0..settings.regions as u64)
                 .filter_map(|i| {
                     host.endpoint
@@ -297,8 +302,8 @@ impl Lab {
     pub fn hint_mbps(&self, host: HostId, connection: ConnectionHandle) -> u32 {
         self.sim.hosts[host as usize]
             .endpoint
-            .view(connection)
-            .map_or(0, |view| view.hint_mbps)
+            .connection_statistics(connection)
+            .map_or(0, |statistics| statistics.hint_mbps)
     }
 
     /// Bytes placed in a host's region.

@@ -9,8 +9,8 @@ use metaroce_core::work::{
     ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest, WorkRequest,
 };
 use metaroce_sim::transport::{
-    CloseMode, ConnectionView, DropReason, HEADER_BUFFER, LargeEndpoint, ReceiveMeta,
-    SmallEndpoint, Transmit, Transport,
+    CloseMode, ConnectionStatistics, DropReason, HEADER_BUFFER, LargeEndpoint, PathStatistics,
+    ReceiveMeta, SmallEndpoint, Transmit, Transport,
 };
 
 /// One or the other.
@@ -141,7 +141,10 @@ impl Transport for AnyEndpoint {
     fn poll_event(&mut self) -> Option<Event> {
         both!(self, e => e.poll_event())
     }
-    fn view(&self, connection: ConnectionHandle) -> Option<ConnectionView> {
-        both!(self, e => e.view(connection))
+    fn connection_statistics(&self, connection: ConnectionHandle) -> Option<ConnectionStatistics> {
+        both!(self, e => e.connection_statistics(connection))
+    }
+    fn path_statistics(&self, connection: ConnectionHandle, path: u8) -> Option<PathStatistics> {
+        both!(self, e => e.path_statistics(connection, path))
     }
 }

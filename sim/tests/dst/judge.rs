@@ -15,7 +15,7 @@ use metaroce_sim::transport::CloseMode;
 
 use crate::effect::{effect, give_back, kind_of};
 use crate::operations::DirectionPlan;
-use crate::plan::{Bad, INBOX, Kind, OpPlan, Plan, Range, ReceivePlan, SHARED, TARGET};
+use crate::plan::{Bad, INBOX, Kind, OpPlan, Plan, Range, ReceivePlan, SHARED, SOURCE, TARGET};
 use crate::world::{Side, SimHost};
 
 /// What is known of the operations of one side on one stream.
@@ -310,7 +310,9 @@ impl<'a> Judge<'a> {
             }
             // A later write of the cell may have begun: its turn comes when the read before it is done.
             let posted = sides[side].posted[stream];
-            let fresh = !work.ops[k + 1..posted].iter().any(|op| matches!(op.kind, Kind::Write { cell: true, .. }));
+            let fresh = !work.ops[k + 1..posted]
+                .iter()
+                .any(|op| matches!(op.kind, Kind::Write { cell: true, .. }));
             self.ended_well(now, index, side, stream, k, op, hosts, fresh);
         } else {
             self.ended_badly(now, index, side, stream, k, op, completion.status, hosts);
@@ -387,6 +389,16 @@ impl<'a> Judge<'a> {
             Status::RemoteInvalidKey => {
                 op.bad == Some(Bad::Key)
                     || (touches_target && self.withdrawn[there as usize].is_some())
+            }
+            // Withdrawn, or not to be read any more, while the answer was on its way.
+            Status::RemoteMemoryFault => {
+                (touches_target && self.withdrawn[there as usize].is_some())
+                    || (matches!(op.kind, Kind::Read { .. })
+                        && self.plan.hosts[there as usize].unreadable.is_some())
+            }
+            Status::LocalAccess => {
+                let unreadable = self.plan.hosts[here as usize].unreadable;
+                op.source.is_some() && unreadable.is_some_and(|(_, region)| region == SOURCE)
             }
             Status::RemoteOutOfBounds => op.bad == Some(Bad::Bounds),
             Status::RemoteAccessDenied => op.bad == Some(Bad::Denied),

@@ -29,6 +29,8 @@ pub struct OracleMemory {
     pub regions: Vec<RegionBytes>,
     /// What the core did that no core may do.
     pub violations: Vec<String>,
+    /// From when on which region cannot be read.
+    pub unreadable: Option<(Time, usize)>,
     now: Time,
 }
 
@@ -90,6 +92,12 @@ impl Memory for OracleMemory {
         offset: u64,
         bytes: &mut [u8],
     ) -> Result<(), MemoryFault> {
+        if self
+            .unreadable
+            .is_some_and(|(at, which)| self.now >= at && which == usize::from(region.0))
+        {
+            return Err(MemoryFault);
+        }
         let source = self.regions.get(usize::from(region.0)).ok_or(MemoryFault)?;
         let start = usize::try_from(offset).map_err(|_| MemoryFault)?;
         let end = start.checked_add(bytes.len()).ok_or(MemoryFault)?;

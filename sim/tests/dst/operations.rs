@@ -104,8 +104,20 @@ fn next(uid: &mut u64) -> u64 {
     *uid - 1
 }
 
-fn length(random: &mut Stream, small: bool) -> u32 {
-    let most = if small { 20_000 } else { 100_000 };
+/// How long messages are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sizes {
+    Short,
+    Usual,
+    Long,
+}
+
+fn length(random: &mut Stream, sizes: Sizes) -> u32 {
+    let most = match sizes {
+        Sizes::Short => 20_000,
+        Sizes::Usual => 100_000,
+        Sizes::Long => 190_000,
+    };
     match random.below(20) {
         0 => 0,
         1..6 => random.between(1, 32) as u32,
@@ -124,7 +136,7 @@ struct Builder<'a> {
     stream: StreamPlan,
     /// The cell, and the message it holds.
     cell: Option<(Range, Option<u64>)>,
-    small: bool,
+    sizes: Sizes,
 }
 
 impl Builder<'_> {
@@ -151,7 +163,7 @@ impl Builder<'_> {
     }
 
     fn write(&mut self, at: Time, immediate: bool) {
-        let length = length(self.random, self.small);
+        let length = length(self.random, self.sizes);
         let target = self.layouts[self.there].place(self.random, TARGET, length);
         let immediate = immediate.then(|| self.random.bits() as u32);
         self.push(
@@ -172,13 +184,13 @@ impl Builder<'_> {
         } else {
             u32::MAX
         };
-        let length = length(self.random, self.small).min(most);
+        let length = length(self.random, self.sizes).min(most);
         let immediate = self.random.one_in(1, 2).then(|| self.random.bits() as u32);
         self.push(Kind::Send { immediate }, length, at, false);
     }
 
     fn read(&mut self, at: Time, library: u64) {
-        let length = length(self.random, self.small);
+        let length = length(self.random, self.sizes);
         let offset = self.random.below(LIBRARY_BYTES - u64::from(length));
         let from = Range {
             region: LIBRARY,
@@ -312,14 +324,14 @@ pub fn plan_direction(
     layouts: &mut [Layout],
     hosts: [usize; 2],
     when: (Time, Time),
-    small: bool,
+    sizes: Sizes,
 ) -> DirectionPlan {
     let (begin, span) = when;
     let mut direction = DirectionPlan::default();
     if begin == Time::NEVER {
         return direction;
     }
-    let count = if small {
+    let count = if sizes == Sizes::Short {
         random.between(1, 2)
     } else {
         random.between(1, 6)
@@ -343,7 +355,7 @@ pub fn plan_direction(
             there,
             stream,
             cell: None,
-            small,
+            sizes,
         };
         let mut at = begin + Time::from_ps(builder.random.below(span.ps() / 2));
         let taste = builder.random.below(6);

@@ -8,7 +8,7 @@ use metaroce_sim::random::{Purpose, Stream};
 use metaroce_sim::time::Time;
 
 use crate::faults;
-use crate::operations::{DirectionPlan, Layout, plan_direction};
+use crate::operations::{DirectionPlan, Layout, Sizes, plan_direction};
 
 /// Regions of every host, by index.
 pub const SOURCE: usize = 0;
@@ -140,6 +140,8 @@ pub struct HostPlan {
     pub jumps: Vec<(Time, i64)>,
     /// When the target region is withdrawn.
     pub deregister: Option<Time>,
+    /// When which region's bytes cannot be read any more.
+    pub unreadable: Option<(Time, usize)>,
     /// Words that only one stream changes are below this offset; here is the one that all change.
     pub common_word: u64,
 }
@@ -156,6 +158,7 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
     pub connections: Vec<ConnectionPlan>,
     pub faults: faults::FaultPlan,
+    pub failure_timeout: Duration,
     /// All faults are over.
     pub heal: Time,
     /// Everything must have ended.
@@ -198,6 +201,11 @@ fn connection_config(
         announce: random.one_in(1, 2),
         initial_rtt: Duration::from_nanos(*random.pick(&[20_000, rtt.ns(), rtt.ns() * 4])),
         service: 0,
+        least_rtt: *random.pick(&[
+            Duration::ZERO,
+            Duration::ZERO,
+            Duration::from_nanos(rtt.ns()),
+        ]),
         controller: match random.below(8) {
             0 => ControllerChoice::None,
             1 => ControllerChoice::FixedRate((mbps as u32 / 2).max(100)),
@@ -212,6 +220,9 @@ pub fn plan(seed: u64) -> Plan {
     let planes = *random.pick(&[1, 1, 1, 2, 4]);
     // A slow line needs a long round trip: the packets themselves take 35 us each at 1 Gb/s.
     let least_rtt = if mbps < 10_000 { 150_000 } else { 14_090 };
+    // Now and then: few paths, small packets, long messages, so that a path has as many outstanding as may be.
+    let wide = mbps >= 10_000 && random.one_in(1, 10);
+    let least_rtt = if wide { 100_000 } else { least_rtt };
     let base_rtt =
         Time::from_ns((*random.pick(&[100_000, 14_090, 20_000, 200_000])).max(least_rtt));
     let star = random.one_in(1, 3);
@@ -222,10 +233,15 @@ pub fn plan(seed: u64) -> Plan {
     let faults = faults::plan(&mut random, span, heal, planes, failure_timeout);
     let rnr_endless = random.one_in(3, 4);
 
-    let small_run = random.one_in(1, 4);
+    let small_run = !wide && random.one_in(1, 4);
     let mut hosts: Vec<HostPlan> = (0..host_count)
         .map(|_| {
             let mut default = connection_config(&mut random, mbps, failure_timeout, base_rtt);
+            let mut config = endpoint_config(&mut random, mbps, planes, faults.corruption);
+            if wide {
+                default.paths = default.paths.min(2);
+                config.payload_bytes = 256;
+            }
             if rnr_endless {
                 default.rnr_attempts = 255;
             }
@@ -238,8 +254,8 @@ pub fn plan(seed: u64) -> Plan {
                 }
             }
             HostPlan {
-                small: small_run || random.one_in(1, 6),
-                config: endpoint_config(&mut random, mbps, planes, faults.corruption),
+                small: small_run || (!wide && random.one_in(1, 6)),
+                config,
                 default,
                 connections: 0,
                 bases: [0; REGIONS],
@@ -247,6 +263,7 @@ pub fn plan(seed: u64) -> Plan {
                 shared: [Vec::new(), Vec::new()],
                 jumps,
                 deregister: None,
+                unreadable: None,
                 common_word: 0,
             }
         })
@@ -254,6 +271,11 @@ pub fn plan(seed: u64) -> Plan {
     if random.one_in(1, 15) {
         let host = random.below(u64::from(host_count)) as usize;
         hosts[host].deregister = Some(Time::from_ps(random.below(span.ps())));
+    }
+    if random.one_in(1, 20) {
+        let host = random.below(u64::from(host_count)) as usize;
+        let region = *random.pick(&[SOURCE, LIBRARY]);
+        hosts[host].unreadable = Some((Time::from_ps(random.below(span.ps())), region));
     }
 
     let mut layouts: Vec<Layout> = (0..host_count).map(|_| Layout::default()).collect();
@@ -265,6 +287,9 @@ pub fn plan(seed: u64) -> Plan {
         let mut config = connection_config(&mut random, mbps, failure_timeout, base_rtt);
         if rnr_endless {
             config.rnr_attempts = 255;
+        }
+        if wide {
+            config.paths = random.between(1, 2) as u8;
         }
         config.service = index as u32;
         let open_at = if random.one_in(2, 3) {
@@ -300,7 +325,13 @@ pub fn plan(seed: u64) -> Plan {
                 } else {
                     (Time::NEVER, span)
                 },
-                small,
+                if wide {
+                    Sizes::Long
+                } else if small {
+                    Sizes::Short
+                } else {
+                    Sizes::Usual
+                },
             )
         };
         let directions = [direction(from, to), direction(to, from)];
@@ -331,7 +362,7 @@ pub fn plan(seed: u64) -> Plan {
         .sum();
     let work = Time::to_send(bytes * 20 + 1_000_000, mbps.min(1_000));
     let deadline = heal
-        + Time::from_ns(failure_timeout.as_nanos() * 4 + jumps * 4)
+        + Time::from_ns(failure_timeout.as_nanos() * 7 + jumps * 4)
         + work
         + Time::from_ms(400);
     let orderly = faults.orderly && !faults.clock_jumps;
@@ -346,6 +377,7 @@ pub fn plan(seed: u64) -> Plan {
         hosts,
         connections,
         faults,
+        failure_timeout,
         heal,
         deadline,
         orderly,

@@ -234,23 +234,6 @@ impl Judge<'_> {
                 format!("connection {index} side {side} stream {stream}: operation {k} flushed without a cause"),
             );
         }
-        if self.lost.contains(&index) || self.is_closing(index) {
-            return; // what was done out of turn may be reported as done
-        }
-        let success_after = status
-            .iter()
-            .rposition(|status| *status == Some(Status::Success));
-        let failure = status
-            .iter()
-            .position(|status| status.is_some_and(|status| status != Status::Success));
-        if let (Some(success), Some(failure)) = (success_after, failure)
-            && success > failure
-        {
-            self.violation(
-                now,
-                format!("connection {index} side {side} stream {stream}: operation {success} succeeded after {failure} failed"),
-            );
-        }
     }
 
     /// Nothing was placed where nothing may be.

@@ -1,6 +1,6 @@
 //! A plan carried out: posts work at its times, hears what the endpoints say, and hands it to the judge.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use metaroce_core::config::ConnectionConfig;
 use metaroce_core::memory::Region;
@@ -37,6 +37,9 @@ pub struct Side {
     pub handle: Option<ConnectionHandle>,
     pub established: bool,
     pub closed: Option<CloseReason>,
+    pub closed_at: Time,
+    /// Its peer is gone, and it was told to close.
+    pub widowed: bool,
     /// Operations posted, by stream.
     pub posted: Vec<usize>,
     /// Streams on which nothing more can be posted.
@@ -53,6 +56,8 @@ pub struct World<'a> {
     pub sides: Vec<[Side; 2]>,
     pub judge: Judge<'a>,
     pub regions: Vec<Vec<Region>>,
+    /// Connections that were made by a late copy of an INIT, and are not over.
+    pub ghosts: HashSet<(HostId, u32)>,
     pub names: HashMap<(HostId, u32), (usize, usize)>,
     pub shared_posted: Vec<[usize; SHARED]>,
     pub actions: Vec<(Time, Action)>,
@@ -92,6 +97,7 @@ impl<'a> World<'a> {
                 Err(error) => panic!("configuration: {error}"),
             };
             let mut memory = OracleMemory::default();
+            memory.unreadable = host.unreadable;
             let mut keys = Vec::new();
             for region in 0..REGIONS {
                 memory
@@ -147,6 +153,7 @@ impl<'a> World<'a> {
             sides,
             judge: Judge::new(plan),
             regions,
+            ghosts: HashSet::new(),
             names: HashMap::new(),
             shared_posted: vec![[0; SHARED]; plan.hosts.len()],
             actions: Vec::new(),
@@ -258,7 +265,9 @@ impl<'a> World<'a> {
                     if self.all_closed() {
                         break;
                     }
-                    if !self.finishing && self.sim.now() >= self.plan.heal && self.quiet() {
+                    if self.finishing {
+                        self.close_widowed();
+                    } else if self.sim.now() >= self.plan.heal && self.quiet() {
                         self.finish();
                     }
                     let step = if self.sim.now() < self.plan.heal {
@@ -285,18 +294,7 @@ impl<'a> World<'a> {
             self.judge
                 .violation(now, "the network lost count of its packets".into());
         }
-        let copies: u64 = self
-            .sim
-            .hosts
-            .iter()
-            .map(|host| host.received.dropped(DropReason::Duplicate))
-            .sum();
-        if self.plan.orderly && copies > 0 {
-            self.judge.violation(
-                now,
-                format!("{copies} data packets were sent again that had arrived"),
-            );
-        }
+        self.judge_drops(now);
         self.judge.finish(now, &self.sim.hosts, &self.sides);
         let hash = self.hash ^ self.sim.network.trace_hash();
         Outcome {
@@ -376,7 +374,7 @@ impl<'a> World<'a> {
         self.sim.kick(from);
     }
 
-    fn close(&mut self, index: usize, side: usize, mode: Mode) {
+    pub fn close(&mut self, index: usize, side: usize, mode: Mode) {
         let state = &self.sides[index][side];
         let (Some(handle), None) = (state.handle, state.closed) else {
             return;
@@ -393,70 +391,6 @@ impl<'a> World<'a> {
         // A connection that is closing already may refuse.
         let _ = self.sim.host(host).endpoint.close(at, handle, mode);
         self.sim.kick(host);
-    }
-
-    /// Everything was posted that can be, and everything posted has ended.
-    fn quiet(&self) -> bool {
-        self.plan
-            .connections
-            .iter()
-            .enumerate()
-            .all(|(index, connection)| {
-                connection
-                    .directions
-                    .iter()
-                    .enumerate()
-                    .all(|(side, direction)| {
-                        let state = &self.sides[index][side];
-                        let over = self.sides[index].iter().any(|side| side.closed.is_some());
-                        over || direction.streams.iter().enumerate().all(|(stream, plan)| {
-                            (state.posted[stream] == plan.ops.len() || state.dead[stream])
-                                && self.judge.last_signaled_ended(
-                                    index,
-                                    side,
-                                    stream,
-                                    state.posted[stream],
-                                )
-                        })
-                    })
-            })
-    }
-
-    fn all_closed(&self) -> bool {
-        self.finishing
-            && self
-                .sides
-                .iter()
-                .flatten()
-                .all(|side| side.handle.is_none() || side.closed.is_some())
-    }
-
-    fn finish(&mut self) {
-        self.finishing = true;
-        self.log(|| "closing what is left".into());
-        for index in 0..self.sides.len() {
-            let side = usize::from(self.sides[index][0].closed.is_some());
-            self.close(index, side, Mode::Drain);
-        }
-    }
-
-    fn explain_unfinished(&mut self) {
-        let now = self.sim.now();
-        for index in 0..self.sides.len() {
-            for side in 0..2 {
-                let state = &self.sides[index][side];
-                if state.handle.is_some() && state.closed.is_none() {
-                    let text = format!(
-                        "connection {index} side {side} (host {}) is open: established {}, posted {:?}, ended {:?}",
-                        self.plan.connections[index].hosts[side],
-                        state.established,
-                        state.posted,
-                        self.judge.ended(index, side)
-                    );
-                    self.judge.violation(now, text);
-                }
-            }
-        }
     }
 
     fn event(&mut self, host: HostId, event: Event) {
@@ -482,6 +416,11 @@ impl<'a> World<'a> {
                     return;
                 }
                 let state = &mut self.sides[index][side];
+                if incoming && state.closed.is_some() {
+                    // A copy of the INIT that was under way for long: nobody is there, which shows soon.
+                    self.ghosts.insert((host, connection.to_bits()));
+                    return;
+                }
                 if state.established {
                     self.judge
                         .violation(now, format!("connection {index} side {side} made twice"));
@@ -495,6 +434,9 @@ impl<'a> World<'a> {
             }
             Event::Closed { connection, reason } => {
                 self.mix(2);
+                if self.ghosts.remove(&(host, connection.to_bits())) {
+                    return;
+                }
                 let Some((index, side)) = self.name(host, connection) else {
                     self.judge.violation(
                         now,
@@ -502,6 +444,7 @@ impl<'a> World<'a> {
                     );
                     return;
                 };
+                self.sides[index][side].closed_at = now;
                 if self.sides[index][side].closed.replace(reason).is_some() {
                     self.judge
                         .violation(now, format!("connection {index} side {side} closed twice"));
