@@ -66,7 +66,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             psn: slot.psn,
             tsn: slot.tsn,
         };
-        let transmit = self.write_data(header, &slot, plane, entropy, out);
+        let mut transmit = self.write_data(header, &slot, plane, entropy, out);
+        if let Some(transmit) = &mut transmit {
+            transmit.slot = index;
+        }
         let wire = transmit.map_or(0, |transmit| transmit.length as u32)
             + u32::from(shared.config.overhead_bytes);
         self.pacer.sent(now, wire, 2 * u32::from(self.config.run));
