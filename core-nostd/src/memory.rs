@@ -216,6 +216,7 @@ const FREE: Entry = Entry {
 #[derive(Debug)]
 pub struct Regions<const REGIONS: usize> {
     entries: Table<Entry, REGIONS>,
+    withdrawals: u32,
 }
 
 const INDEX_BITS: u32 = 10;
@@ -239,6 +240,7 @@ impl<const REGIONS: usize> Regions<REGIONS> {
         };
         Self {
             entries: Table::filled(FREE),
+            withdrawals: 0,
         }
     }
 
@@ -289,7 +291,15 @@ impl<const REGIONS: usize> Regions<REGIONS> {
             .filter(|entry| entry.key != 0)
             .ok_or(RegionError::Unknown)?;
         *entry = FREE;
+        self.withdrawals = self.withdrawals.wrapping_add(1);
         Ok(())
+    }
+
+    /// How many regions were invalidated so far, modulo 2^32.
+    #[inline(always)]
+    #[must_use]
+    pub const fn withdrawals(&self) -> u32 {
+        self.withdrawals
     }
 
     /// Checks a peer's access and gives the place it means.

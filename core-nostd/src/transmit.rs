@@ -3,6 +3,7 @@
 use core::net::SocketAddr;
 
 use crate::memory::LocalSlice;
+use crate::wire::PlaneAddress;
 use crate::work::ConnectionHandle;
 
 /// Room for everything in front of a gathered payload: the largest control datagram is an ACK with 20 blocks.
@@ -63,8 +64,7 @@ pub struct ReceiveMeta {
 pub struct Transmit {
     /// The connection, if it is of one.
     pub connection: Option<ConnectionHandle>,
-    /// Where to.
-    pub destination: SocketAddr,
+    pub(crate) to: PlaneAddress,
     /// By which plane.
     pub plane: u8,
     /// Index of the UDP source port.
@@ -83,4 +83,12 @@ pub struct Transmit {
     pub length: usize,
     /// The slot it came from, for the report of a gather fault.
     pub(crate) slot: u16,
+}
+
+impl Transmit {
+    /// Where to.
+    #[must_use]
+    pub const fn destination(&self) -> SocketAddr {
+        self.to.socket()
+    }
 }

@@ -23,7 +23,7 @@ fn a_listener_keeps_nothing_before_a_valid_cookie() {
         let sent = puppet.take();
         assert_eq!(sent.len(), 1);
         assert!(sent[0].is(Kind::Retry) && sent[0].bytes.len() < INIT_SIZE);
-        assert_eq!(sent[0].transmit.destination, address(1, 0));
+        assert_eq!(sent[0].transmit.destination(), address(1, 0));
     }
     let forged = puppet.init(Some(Cookie {
         issued_ms: 1,
@@ -254,7 +254,7 @@ fn path_and_plane() {
     for sent in &sent {
         let plane = sent.header().path % 3;
         assert_eq!(sent.transmit.plane, plane);
-        assert_eq!(sent.transmit.destination, address(1, plane));
+        assert_eq!(sent.transmit.destination(), address(1, plane));
     }
     // An acknowledgment takes the plane of the path that it is about.
     for path in [2, 4] {
@@ -263,7 +263,7 @@ fn path_and_plane() {
         puppet.probe(path, 0).unwrap();
         let sent = puppet.take();
         assert_eq!(sent[0].transmit.plane, path % 3);
-        assert_eq!(sent[0].transmit.destination, address(1, path % 3));
+        assert_eq!(sent[0].transmit.destination(), address(1, path % 3));
     }
 }
 

@@ -284,7 +284,7 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
         };
         packet.length = transmit.length as u32;
         packet.wire_bytes = packet.length + self.overhead_bytes;
-        packet.destination = host_of(transmit.destination);
+        packet.destination = host_of(transmit.destination());
         packet.plane = transmit.plane;
         packet.source_port = FIRST_SOURCE_PORT + transmit.entropy;
         packet.class = match transmit.class {

@@ -149,7 +149,7 @@ impl Driver {
             let mut label = Label {
                 plane: transmit.plane,
                 entropy: transmit.entropy,
-                destination: transmit.destination,
+                destination: transmit.destination(),
                 ecn: transmit.ecn,
             };
             if let Some(faulty) = faulty {

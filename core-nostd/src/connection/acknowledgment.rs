@@ -232,6 +232,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
+    /// The pacer keeps to the rate that the controller allows.
+    #[inline]
+    pub(super) fn follow_hint(&mut self) {
+        let mbps = self.controller.pacing_mbps().unwrap_or(0);
+        self.pacer
+            .set_rate(mbps, self.wire_packet_bytes, 2 * u32::from(self.config.run));
+    }
+
     /// Tells the controller what the network measures now.
     pub(super) fn network_changed(&mut self, config: &EndpointConfig) {
         self.controller.network(Network {
@@ -246,6 +254,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Moves the windows by what one acknowledgment said.
     fn adjust(&mut self, now: Instant, number: u8, delivered: u32, lost: u32, marked: u32) {
         if now >= self.epoch_ends {
+            self.controller.tick(now);
             self.end_epoch(now);
         }
         self.epoch.acknowledged = self.epoch.acknowledged.saturating_add(delivered as u16);
@@ -278,10 +287,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.controller.collapsed();
             }
         }
-        self.pacer.set_rate(
-            self.controller.pacing_mbps().unwrap_or(0),
-            self.wire_packet_bytes,
-        );
+        self.follow_hint();
     }
 
     fn end_epoch(&mut self, now: Instant) {

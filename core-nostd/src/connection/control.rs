@@ -20,7 +20,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn poll_control<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.has_due(due::INIT) {
@@ -134,7 +134,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-SETUP-014
     fn send_init<const R: usize, const V: usize>(
         &mut self,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
         let parameters = Self::offer_parameters(shared.config, self.config.paths, self.service)?;
@@ -161,7 +161,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-SETUP-016
     fn send_accept<const R: usize, const V: usize>(
         &mut self,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
         let parameters = Self::offer_parameters(shared.config, PATHS as u8, self.service)?;
@@ -305,7 +305,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(crate) fn handle_probe<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         probe: &Probe,
         ce: bool,
     ) -> Result<(), crate::stats::DropReason> {
@@ -385,10 +385,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         self.controller.hinted(now, hint.rate_mbps);
-        self.pacer.set_rate(
-            self.controller.pacing_mbps().unwrap_or(0),
-            self.wire_packet_bytes,
-        );
+        self.follow_hint();
         for path in self.usable.iter() {
             self.offer(path);
         }

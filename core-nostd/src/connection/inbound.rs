@@ -25,21 +25,20 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// A DATA packet. It is accepted as a whole, or changes nothing (but may be answered with an error report).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn handle_data<M: Memory, const R: usize, const V: usize>(
         &mut self,
         now: Instant,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        packet: &DataPacket<'_>,
+        packet: DataPacket<'_>,
     ) -> Result<(), DropReason> {
         let DataPacket {
             header,
             data,
             payload,
             ce,
-        } = *packet;
-        let (header, data) = (&header, &data);
+        } = packet;
         // spec: MR-PATH-009
         self.current_generation(header.path, header.generation)?;
         let number = u16::from(header.path);
@@ -106,7 +105,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Checks that a path exists and that its generation is the current one, or opens the next one if a FENCE has ended the current.
-    #[inline]
+    #[inline(always)]
     pub(super) fn current_generation(
         &mut self,
         number: u8,
@@ -133,8 +132,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Checks that a stream takes messages, and that this one is not over. Returns whether it is its turn.
-    #[inline]
-    fn in_turn(&self, data: &Data) -> Result<bool, DropReason> {
+    #[inline(always)]
+    fn in_turn(&self, data: Data) -> Result<bool, DropReason> {
         // spec: MR-STREAM-001
         if data.stream >= self.agreed.streams {
             return Err(DropReason::UnknownStream);
@@ -155,13 +154,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         Ok(ahead == 0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn accept_write<M: Memory, const R: usize, const V: usize>(
         &mut self,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        header: &Header,
-        data: &Data,
+        header: Header,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         let turn = self.in_turn(data)?;
@@ -207,8 +206,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         &mut self,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        header: &Header,
-        data: &Data,
+        header: Header,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         let turn = self.in_turn(data)?;
@@ -257,7 +256,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn buffer_for<const R: usize, const V: usize>(
         &mut self,
         shared: &mut Shared<'_, R, V>,
-        data: &Data,
+        data: Data,
         rsn: u32,
         attempt: u8,
         known: Option<u16>,
@@ -316,11 +315,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The record of a message that a packet belongs to; a new one if there is none. The packet fits what is known of it.
-    #[inline]
+    #[inline(always)]
     fn open_message(
         &mut self,
-        header: &Header,
-        data: &Data,
+        header: Header,
+        data: Data,
         payload: &[u8],
         attempt: u8,
         buffer: u16,
@@ -356,7 +355,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Counts the bytes of a packet that was placed; a message that is whole completes when it is its turn.
-    #[inline]
+    #[inline(always)]
     fn count_placed<M: Memory, const R: usize, const V: usize>(
         &mut self,
         shared: &mut Shared<'_, R, V>,
@@ -381,7 +380,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         &mut self,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        data: &Data,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         let turn = self.in_turn(data)?;
@@ -441,7 +440,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         now: Instant,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        data: &Data,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         if data.stream != RESPONSE_STREAM {

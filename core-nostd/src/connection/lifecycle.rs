@@ -146,10 +146,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if hint_mbps != 0 && config.hints {
             self.controller.hinted(now, hint_mbps);
         }
-        self.pacer.set_rate(
-            self.controller.pacing_mbps().unwrap_or(0),
-            self.wire_packet_bytes,
-        );
+        self.follow_hint();
         self.report_connected = true;
         self.events = true;
         self.timers.clear(Timer::Setup);

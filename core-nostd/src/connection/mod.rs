@@ -45,6 +45,7 @@ use crate::wire::{CloseMode as WireCloseMode, Cookie, Planes, Trailer};
 use crate::work::{CloseReason, ConnectionHandle};
 
 pub(crate) use inbound::DataPacket;
+pub(crate) use packet::Template;
 pub(crate) use timers::Timer;
 use timers::Timers;
 
@@ -60,6 +61,8 @@ pub(crate) struct Shared<'a, const REGIONS: usize, const RECEIVES: usize> {
     pub receives: &'a mut Receives<RECEIVES>,
     /// The rate hint for the peer, Mbit/s.
     pub hint_mbps: u32,
+    /// What the latest packet's message has in common; dropped when a message number may mean another message.
+    pub template: &'a mut Template,
 }
 
 /// Where a connection is in its life.
@@ -183,6 +186,8 @@ pub struct Connection<
     completed_first: u16,
     completed_last: u16,
     queued_bytes: u64,
+    /// Withdrawals of regions that the open messages were checked against.
+    regions_seen: u32,
     started: u16,
     reads: u16,
     streams_blocked: bool,
@@ -313,6 +318,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             completed_first: outgoing::NONE,
             completed_last: outgoing::NONE,
             queued_bytes: 0,
+            regions_seen: 0,
             started: 0,
             reads: 0,
             streams_blocked: false,

@@ -48,7 +48,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn acknowledge<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Transmit {
         let path = self.ack_now.next_from(self.ack_next).unwrap_or(0);
@@ -116,7 +116,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn poll_data<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         let wants = !self.lost_paths.is_empty()
@@ -127,7 +127,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.limited = false;
             return None;
         }
-        self.controller.tick(now);
         let window = self.controller.window();
         // spec: MR-CC-001
         if self.outstanding != 0 && u64::from(self.outstanding) << 16 >= u64::from(window) {
@@ -161,7 +160,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn send_new<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         window: u32,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
@@ -236,10 +235,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 /// A datagram to nowhere, for a state that the checks at set-up exclude.
 const NO_TRANSMIT: Transmit = Transmit {
     connection: None,
-    destination: core::net::SocketAddr::V4(core::net::SocketAddrV4::new(
-        core::net::Ipv4Addr::UNSPECIFIED,
-        0,
-    )),
+    to: crate::wire::PlaneAddress::UNUSED,
     plane: 0,
     entropy: 0,
     class: Class::Control,

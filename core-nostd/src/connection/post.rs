@@ -80,10 +80,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if idle {
             // spec: MR-CC-009
             self.controller.burst(now);
-            self.pacer.set_rate(
-                self.controller.pacing_mbps().unwrap_or(0),
-                self.wire_packet_bytes,
-            );
+            self.follow_hint();
             self.pacer.reset();
             for path in self.usable.iter() {
                 self.offer(path);

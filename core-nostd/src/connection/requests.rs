@@ -213,6 +213,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
+    /// Whether requests or reports wait for room for a response.
+    #[inline(always)]
+    pub(crate) const fn is_stalled(&self) -> bool {
+        self.streams_stalled
+    }
+
     /// Room for responses has appeared: requests that waited for it go on.
     pub(crate) fn resume<M: Memory, const R: usize, const V: usize>(
         &mut self,
@@ -237,7 +243,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Refuses a packet for a reason that ends its stream, and reports it.
     #[cold]
-    pub(super) fn refuse(&mut self, data: &Data, code: ErrorCode, attempt: u8) -> DropReason {
+    pub(super) fn refuse(&mut self, data: Data, code: ErrorCode, attempt: u8) -> DropReason {
         // spec: MR-ERR-002
         if let Err(reason) = self.report(data, code, attempt) {
             return reason;
@@ -249,7 +255,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Queues an error report about a message, if there is room for one.
     pub(super) fn report(
         &mut self,
-        data: &Data,
+        data: Data,
         code: ErrorCode,
         attempt: u8,
     ) -> Result<(), DropReason> {

@@ -3,6 +3,7 @@
 use super::{Connection, State, due};
 use crate::config::EndpointConfig;
 use crate::path::send::PathState;
+use crate::rate::controller::Controller;
 use crate::time::{Duration, Instant};
 use crate::work::CloseReason;
 
@@ -201,6 +202,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Probes the silent path that waits longest, if the limit of probes allows; sets the timer to the next.
     fn probe_timeout(&mut self, now: Instant) {
+        self.controller.tick(now);
         let mut next = Instant::FAR_FUTURE;
         let mut waiting: Option<(Instant, u8)> = None;
         for number in self.paths() {

@@ -90,6 +90,7 @@ where
             regions: &self.regions,
             receives: &mut self.receives,
             hint_mbps: 0,
+            template: &mut self.template,
         };
         let mut demand = None;
         let mut result = Ok(());
@@ -104,9 +105,9 @@ where
                     ce,
                 };
                 // A refusal or a duplicate is answered, too.
-                result = record.handle_data(now, &mut shared, memory, &packet);
+                result = record.handle_data(now, &mut shared, memory, packet);
                 if result.is_ok() {
-                    demand = Some(packet.data.demand);
+                    demand = Some(data.demand);
                 }
             }
             Kind::Ack => {
@@ -120,7 +121,7 @@ where
             Kind::Probe => {
                 let probe = Probe::decode(&header, body)?;
                 record.heard_from_peer(now);
-                record.handle_probe(now, &shared, &probe, ce)?;
+                record.handle_probe(now, &mut shared, &probe, ce)?;
             }
             Kind::Fence => {
                 let fence = Fence::decode(&header, body)?;
@@ -157,7 +158,9 @@ where
                 return Err(DropReason::UnexpectedKind);
             }
         }
-        record.resume(&mut shared, memory);
+        if record.is_stalled() {
+            record.resume(&mut shared, memory);
+        }
         let has_events = record.has_events();
         let is_ready = entry.links.is_queued(Ring::Ready);
         if let Some(demand) = demand
@@ -178,6 +181,9 @@ where
         result
     }
 
+    /// Apart from the rest, which must not pay for the room that a new connection takes on the stack.
+    #[cold]
+    #[inline(never)]
     pub(super) fn dispatch_setup(
         &mut self,
         now: Instant,

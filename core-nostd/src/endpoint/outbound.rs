@@ -77,6 +77,7 @@ where
                 regions: &self.regions,
                 receives: &mut self.receives,
                 hint_mbps: hint_mbps.unwrap_or(0),
+                template: &mut self.template,
             };
             if let Some(transmit) = record.poll_transmit(now, &mut shared, header) {
                 // A sender that its line holds back never comes to the end below.
@@ -145,7 +146,7 @@ fn stateless_transmit(answer: &Stateless, header: &mut [u8; HEADER_BUFFER]) -> T
     }
     Transmit {
         connection: None,
-        destination: answer.destination,
+        to: wire::PlaneAddress::new(answer.destination, 0),
         plane: answer.plane,
         entropy: 0,
         class: Class::Data,

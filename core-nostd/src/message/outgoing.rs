@@ -125,7 +125,7 @@ impl OutMessage {
     }
 
     /// Whether anything is still to be handed to the scheduler.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn has_unsent(&self) -> bool {
         matches!(self.progress, Progress::Open)
@@ -160,6 +160,13 @@ impl OutMessage {
     #[must_use]
     pub const fn expects_response(&self) -> bool {
         matches!(self.opcode, Opcode::ReadRequest | Opcode::AtomicRequest)
+    }
+
+    /// What tells it from other messages that are or were in the same record.
+    #[inline(always)]
+    #[must_use]
+    pub const fn identity(&self) -> (u32, u32, u16, Opcode) {
+        (self.msn, self.immediate, self.stream, self.opcode)
     }
 
     /// Whether its bytes travel as SEND.

@@ -132,7 +132,7 @@ impl<const SLOTS: usize> Slots<SLOTS> {
     }
 
     /// Takes a free slot.
-    #[inline]
+    #[inline(always)]
     pub fn allocate(&mut self) -> Option<u16> {
         let index = if self.free != NONE {
             let index = self.free;

@@ -12,6 +12,8 @@ pub struct Pacer {
     /// Time of a full packet at `mbps`, in 1/256 ns, and its bytes.
     full_interval: u64,
     full_bytes: u32,
+    /// Unused time that may be made up for, in 1/256 ns.
+    credit: u64,
     /// When the next packet may leave, in 1/256 ns.
     next: u64,
 }
@@ -24,19 +26,22 @@ impl Pacer {
             mbps: 0,
             full_interval: 0,
             full_bytes: 0,
+            credit: 0,
             next: 0,
         }
     }
 
-    /// Sets the rate in Mbit/s of wire bytes (0: none) and the wire bytes of a full packet.
+    /// Sets the rate in Mbit/s of wire bytes (0: none) and the wire bytes of a full packet. Unused time of up to `burst` full
+    /// packets may be made up for.
     #[inline]
-    pub fn set_rate(&mut self, mbps: u32, full_bytes: u32) {
+    pub fn set_rate(&mut self, mbps: u32, full_bytes: u32, burst: u32) {
         if mbps == self.mbps && full_bytes == self.full_bytes {
             return;
         }
         self.mbps = mbps;
         self.full_bytes = full_bytes;
         self.full_interval = interval(full_bytes, mbps);
+        self.credit = self.full_interval.saturating_mul(u64::from(burst));
     }
 
     /// The rate in Mbit/s; 0: none.
@@ -55,10 +60,10 @@ impl Pacer {
         Some(Instant::from_nanos(self.next.div_ceil(1 << FRACTION)))
     }
 
-    /// Counts a packet of `bytes` wire bytes that leaves now. Unused time of up to `burst` full packets may be made up for.
+    /// Counts a packet of `bytes` wire bytes that leaves now.
     #[inline]
     // spec: MR-CC-012
-    pub fn sent(&mut self, now: Instant, bytes: u32, burst: u32) {
+    pub fn sent(&mut self, now: Instant, bytes: u32) {
         if self.mbps == 0 {
             return;
         }
@@ -67,9 +72,8 @@ impl Pacer {
         } else {
             interval(bytes, self.mbps)
         };
-        let earliest = (now.as_nanos() << FRACTION)
-            .saturating_sub(self.full_interval.saturating_mul(u64::from(burst)));
-        self.next = self.next.max(earliest).saturating_add(time);
+        let earliest = (now.as_nanos() << FRACTION).saturating_sub(self.credit);
+        self.next = self.next.max(earliest).wrapping_add(time);
     }
 
     /// Forgets the past: the next packet may leave at once.
@@ -93,14 +97,14 @@ mod tests {
     #[test]
     fn the_rate_is_kept_to_one_in_a_thousand() {
         let mut pacer = Pacer::new();
-        pacer.set_rate(788, 4214);
+        pacer.set_rate(788, 4214, 0);
         let (mut now, mut sent) = (Instant::from_nanos(1_000_000), 0u64);
         let start = now;
         while sent < 10_000 {
             if let Some(at) = pacer.blocked_until(now) {
                 now = at;
             }
-            pacer.sent(now, 4214, 0);
+            pacer.sent(now, 4214);
             sent += 1;
         }
         let ns = now.since(start).as_nanos();
@@ -111,11 +115,11 @@ mod tests {
     #[test]
     fn idle_time_is_not_saved_up_beyond_the_burst() {
         let mut pacer = Pacer::new();
-        pacer.set_rate(1_000, 1_000);
+        pacer.set_rate(1_000, 1_000, 3);
         let now = Instant::from_nanos(1_000_000_000);
         let mut back_to_back = 0;
         while pacer.blocked_until(now).is_none() {
-            pacer.sent(now, 1_000, 3);
+            pacer.sent(now, 1_000);
             back_to_back += 1;
         }
         assert_eq!(back_to_back, 4);
@@ -124,7 +128,7 @@ mod tests {
     #[test]
     fn without_a_rate_nothing_waits() {
         let mut pacer = Pacer::new();
-        pacer.sent(Instant::ZERO, u32::MAX, 0);
+        pacer.sent(Instant::ZERO, u32::MAX);
         assert_eq!(pacer.blocked_until(Instant::ZERO), None);
     }
 }

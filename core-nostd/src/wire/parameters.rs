@@ -61,7 +61,7 @@ pub struct PlaneAddress {
 
 impl PlaneAddress {
     /// What stands in the places of a list that are not used.
-    const UNUSED: Self = Self {
+    pub(crate) const UNUSED: Self = Self {
         ip: Ipv6Addr::UNSPECIFIED,
         port: 0,
         max_payload: 0,
