@@ -276,7 +276,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let next = if self.is_owed() {
             // spec: MR-TIME-001
-            let deadline = self.answered_at + self.config.failure_timeout;
+            let mut deadline = self.answered_at + self.config.failure_timeout;
+            if cfg!(feature = "planted-silent-failure") {
+                deadline = now + self.config.failure_timeout;
+            }
             if now >= deadline {
                 self.fail(now, CloseReason::Unreachable);
                 return;
