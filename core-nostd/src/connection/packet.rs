@@ -347,6 +347,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         let mut slot = *self.slots.at(failed.slot);
         slot.message = NONE;
+        slot.length = 0;
+        slot.offset = 0;
         let way = (failed.plane, failed.entropy);
         self.write_data(header, &slot, way, (&mut { Template::NONE }, false), out)
     }
@@ -357,6 +359,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         for slot in self.slots.iter_mut().filter(|slot| slot.message == number) {
             slot.message = NONE;
             slot.length = 0;
+            slot.offset = 0;
         }
         self.message_mut(number).outstanding = 0;
         self.stop_run_of(number);
