@@ -138,9 +138,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Err(DropReason::UnknownPath);
         }
         let path = self.receive_paths.at_mut(u16::from(number));
-        if generation == path.generation() {
+        if generation == path.generation() || cfg!(feature = "planted-generation-unchecked") {
             // spec: MR-FENCE-004
-            return if path.is_frozen() {
+            return if path.is_frozen() && !cfg!(feature = "planted-frozen-accepts") {
                 Err(DropReason::Frozen)
             } else {
                 Ok(())
@@ -457,6 +457,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     entry.swap = swap;
                 }
             }
+        }
+        if cfg!(feature = "planted-read-before-write") && !self.responses.is_full() {
+            self.execute(shared, memory, &entry);
+            entry.opcode = Opcode::Write;
         }
         // spec: MR-READ-001
         self.incoming.insert(entry).ok_or(DropReason::NoRoom)?;

@@ -150,6 +150,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if record.lost.is_empty() {
                 self.lost_paths.remove(path);
             }
+            if cfg!(feature = "planted-new-psn-on-retransmission") {
+                self.slots.at_mut(index).psn = record.next_psn;
+                record.next_psn = record.next_psn.wrapping_add(1);
+            }
             return self.send_slot(now, shared, path, index, false, out);
         }
         self.send_new(now, shared, window, out)

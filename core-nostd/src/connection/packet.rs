@@ -68,7 +68,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         slot.sent_ns = now.as_nanos() as u32;
         let record = self.send_paths.at_mut(u16::from(path));
         // spec: MR-PATH-002
-        slot.tsn = record.take_tsn(now);
+        let tsn = record.take_tsn(now);
+        if !(retransmission && cfg!(feature = "planted-tsn-reused")) {
+            slot.tsn = tsn;
+        }
         record.bytes += u64::from(slot.length);
         record.resent = retransmission;
         if retransmission {
