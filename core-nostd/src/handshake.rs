@@ -153,6 +153,7 @@ mod tests {
         SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
     }
 
+    // spec: MR-SETUP-006
     #[test]
     fn a_cookie_vouches_for_one_address_one_id_and_ten_seconds() {
         let secret = Secret::new([7; 32]);
@@ -173,6 +174,7 @@ mod tests {
         assert!(!Secret::new([8; 32]).is_valid(at(5_000), &cookie, address(1), 42));
     }
 
+    // spec: MR-SETUP-001
     #[test]
     fn numbers_do_not_repeat_soon() {
         let mut secret = Secret::new([1; 32]);

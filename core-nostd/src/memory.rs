@@ -381,6 +381,7 @@ impl<const REGIONS: usize> Regions<REGIONS> {
 mod tests {
     use super::*;
 
+    // spec: MR-MEM-002
     #[test]
     fn a_key_opens_its_region_and_nothing_beside_it() {
         let mut regions = Regions::<4>::new();
@@ -417,6 +418,7 @@ mod tests {
         );
     }
 
+    // spec: MR-MEM-001
     #[test]
     fn a_stale_key_of_a_reused_slot_is_refused() {
         let mut regions = Regions::<1>::new();
@@ -440,6 +442,7 @@ mod tests {
         );
     }
 
+    // spec: MR-MEM-004
     #[test]
     fn local_slices_are_bounded_too() {
         let mut regions = Regions::<1>::new();

@@ -148,6 +148,7 @@ mod tests {
         carried
     }
 
+    // spec: MR-PATH-018
     #[test]
     fn equal_paths_get_equal_shares() {
         let carried = run([7; 64], 64 * 100);

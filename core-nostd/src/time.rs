@@ -97,6 +97,7 @@ impl AddAssign<Duration> for Instant {
 mod tests {
     use super::*;
 
+    // spec: MR-TIME-003
     #[test]
     fn a_clock_that_goes_back_gives_no_age() {
         let early = Instant::from_nanos(5);

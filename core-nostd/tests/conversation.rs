@@ -23,6 +23,7 @@ fn lossy(percent: u64, seed: u64) -> Box<dyn FnMut(&mut Seen<'_>) -> Fate> {
     })
 }
 
+// spec: MR-READ-003, MR-MSG-002
 #[test]
 fn every_operation_does_what_it_says() {
     let mut pair = Pair::connected(plain);
@@ -128,6 +129,7 @@ fn every_operation_does_what_it_says() {
     assert_eq!(theirs[4096..4104], 99u64.to_ne_bytes());
 }
 
+// spec: MR-LOSS-001, MR-LOSS-003
 #[test]
 fn a_megabyte_crosses_a_wire_that_loses_a_tenth_both_ways() {
     for seed in 1..20 {
@@ -155,6 +157,7 @@ fn a_megabyte_crosses_a_wire_that_loses_a_tenth_both_ways() {
     }
 }
 
+// spec: MR-RNR-003, MR-MSG-006, MR-STREAM-002
 #[test]
 fn a_send_without_a_buffer_is_tried_again_and_nothing_else_waits() {
     let mut pair = Pair::connected(plain);
@@ -192,6 +195,7 @@ fn a_send_without_a_buffer_is_tried_again_and_nothing_else_waits() {
     assert!(pair.sides[1].memory.0[0][50_000..55_000] == pair.sides[0].memory.0[0][..5_000]);
 }
 
+// spec: MR-RNR-005, MR-STREAM-003
 #[test]
 fn a_send_that_never_finds_a_buffer_fails_its_stream_alone() {
     let mut pair = Pair::connected(plain);
@@ -259,6 +263,7 @@ fn a_send_that_never_finds_a_buffer_fails_its_stream_alone() {
     );
 }
 
+// spec: MR-ERR-002, MR-ERR-003, MR-MEM-003
 #[test]
 fn a_bad_key_is_reported_to_both_sides_and_touches_nothing() {
     let mut pair = Pair::connected(plain);
@@ -318,6 +323,7 @@ fn a_bad_key_is_reported_to_both_sides_and_touches_nothing() {
     assert_eq!((failed(&pair.sides[0]), failed(&pair.sides[1])), (3, 3));
 }
 
+// spec: MR-CLOSE-001, MR-CLOSE-003, MR-CLOSE-009
 #[test]
 fn draining_delivers_everything_and_both_sides_learn_of_the_end() {
     for percent in [0, 20] {
@@ -360,6 +366,7 @@ fn draining_delivers_everything_and_both_sides_learn_of_the_end() {
     }
 }
 
+// spec: MR-CLOSE-006, MR-CLOSE-007
 #[test]
 fn an_abort_flushes_open_work_on_both_sides() {
     let mut pair = Pair::connected(plain);
@@ -402,6 +409,7 @@ fn an_abort_flushes_open_work_on_both_sides() {
     ));
 }
 
+// spec: MR-TIME-001, MR-TIME-002
 #[test]
 fn a_peer_that_vanishes_fails_every_operation_within_the_failure_timeout() {
     let mut pair = Pair::connected(plain);
@@ -450,6 +458,7 @@ fn a_peer_that_vanishes_fails_every_operation_within_the_failure_timeout() {
     );
 }
 
+// spec: MR-FENCE-006, MR-FENCE-007
 #[test]
 fn a_dead_path_is_fenced_and_its_packets_arrive_once() {
     for (paths, forward, back) in [(8, true, false), (8, true, true), (16, true, false)] {
@@ -501,6 +510,7 @@ fn a_dead_path_is_fenced_and_its_packets_arrive_once() {
     }
 }
 
+// spec: MR-PROBE-006
 #[test]
 fn a_dead_way_back_is_not_taken_for_a_dead_way_out() {
     let mut pair = Pair::connected(plain);
@@ -535,6 +545,7 @@ fn a_dead_way_back_is_not_taken_for_a_dead_way_out() {
     assert_eq!((statistics.fences, statistics.retransmissions), (0, 0));
 }
 
+// spec: MR-MSG-014, MR-READ-001
 #[test]
 fn fences_and_flags_order_what_users_expect() {
     let mut pair = Pair::connected(plain);
@@ -601,6 +612,7 @@ fn fences_and_flags_order_what_users_expect() {
     assert!(mine[500_000..520_000] == mine[..20_000]);
 }
 
+// spec: MR-MSG-015
 #[test]
 fn unsignaled_work_reports_only_failure() {
     let mut pair = Pair::connected(plain);
@@ -653,6 +665,7 @@ fn unsignaled_work_reports_only_failure() {
     );
 }
 
+// spec: MR-FENCE-011
 #[test]
 fn a_plane_that_dies_is_survived_and_comes_back() {
     let mut pair = Pair::connected(|_, endpoint, connection| {
@@ -702,6 +715,7 @@ fn a_plane_that_dies_is_survived_and_comes_back() {
     assert_eq!(pair.statistics(1).duplicates_received, 0);
 }
 
+// spec: MR-RNR-001
 #[test]
 fn shared_queues_serve_several_streams_in_order_of_arrival() {
     let mut pair = Pair::connected(plain);

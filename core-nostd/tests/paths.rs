@@ -956,10 +956,9 @@ fn a_silent_path_is_fenced_over_the_others() {
         .windows(2)
         .map(|pair| pair[1].at - pair[0].at)
         .collect();
-    assert!(
-        fences[0].at - start >= 10_000 && gaps[1] >= gaps[0] * 3 / 2,
-        "{gaps:?}"
-    );
+    assert!(fences[0].at - start >= 10_000);
+    // Each is between half and all of twice the one before.
+    assert!(gaps[4] > 4 * gaps[0], "{gaps:?}");
 }
 
 // spec: MR-FENCE-006, MR-FENCE-007
@@ -1085,10 +1084,10 @@ fn a_path_that_reopens_tries_other_ways() {
         .windows(2)
         .map(|pair| pair[1].at - pair[0].at)
         .collect();
-    assert!(
-        gaps.iter().all(|gap| *gap <= 100_000_000) && gaps.last() == Some(&100_000_000),
-        "{gaps:?}"
-    );
+    assert!(gaps[0] <= 40_000, "{gaps:?}");
+    assert!(gaps.iter().all(|gap| *gap <= 100_000_000), "{gaps:?}");
+    let last = &gaps[gaps.len() - 4..];
+    assert!(last.iter().all(|gap| *gap >= 50_000_000), "{gaps:?}");
 }
 
 // spec: MR-FENCE-001

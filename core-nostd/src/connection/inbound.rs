@@ -1,5 +1,6 @@
 //! DATA comes in: each packet is checked and goes straight to its final address, in whatever order it comes.
 
+use super::prediction::Varying;
 use super::{Connection, RESPONSE_STREAM, Shared, Timer};
 use crate::memory::{Access, AccessFault, LocalSlice, Memory, RegionIndex};
 use crate::message::incoming::{InMessage, InProgress, NO_BUFFER};
@@ -78,11 +79,34 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // spec: MR-MSG-011
             Opcode::Nop => {}
         }
+        let varying = Varying {
+            path: header.path,
+            generation: header.generation,
+            flags: header.flags,
+            psn: header.psn,
+            tsn: header.tsn,
+            offset: data.offset,
+            demand: data.demand,
+        };
+        self.accepted(now, shared, varying, payload.len(), ce);
+        Ok(())
+    }
+
+    /// Records a packet whose content was accepted, and sees to its acknowledgment.
+    #[inline(always)]
+    pub(super) fn accepted<const R: usize, const V: usize>(
+        &mut self,
+        now: Instant,
+        shared: &Shared<'_, R, V>,
+        packet: Varying,
+        length: usize,
+        ce: bool,
+    ) {
         self.statistics.packets_received += 1;
-        self.statistics.bytes_received += payload.len() as u64;
-        let path = self.receive_paths.at_mut(number);
-        path.accept(header.psn);
-        let noted = path.note_transmission(now, header.tsn, header.psn, ce);
+        self.statistics.bytes_received += length as u64;
+        let path = self.receive_paths.at_mut(u16::from(packet.path));
+        path.accept(packet.psn);
+        let noted = path.note_transmission(now, packet.tsn, packet.psn, ce);
         path.unacknowledged += 1;
         // spec: MR-PATH-013, MR-PATH-014
         if noted.gap {
@@ -91,17 +115,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if noted.gap
             || noted.ce_changed
-            || header.flags.contains(Flags::ACK_REQUEST)
+            || packet.flags.contains(Flags::ACK_REQUEST)
             || path.unacknowledged >= shared.config.ack_packets
         {
-            self.ack_now.insert(header.path);
+            self.ack_now.insert(packet.path);
         } else {
             // spec: MR-PATH-014
-            self.ack_later.insert(header.path);
+            self.ack_later.insert(packet.path);
             self.timers
                 .advance(Timer::Ack, now + shared.config.ack_delay);
         }
-        Ok(())
     }
 
     /// Checks that a path exists and that its generation is the current one, or opens the next one if a FENCE has ended the current.
@@ -199,6 +222,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Err(self.refuse(data, ErrorCode::MemoryFault, 0));
         }
         self.count_placed(shared, memory, index, payload, turn);
+        if let Some((region, offset)) = place {
+            self.predict(
+                shared,
+                index,
+                region,
+                offset.wrapping_sub(u64::from(data.offset)),
+            );
+        }
         Ok(())
     }
 

@@ -27,6 +27,12 @@ pub(crate) struct Template {
 }
 
 impl Template {
+    /// Whether it is that of a request that has gone on since.
+    #[inline(always)]
+    pub const fn is_of(&self, owner: u32, request: u16) -> bool {
+        self.owner == owner && self.message == request
+    }
+
     /// Of no message.
     pub const NONE: Self = Self {
         bytes: [0; DATA_SIZE - HEADER_SIZE],
@@ -50,6 +56,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         shared: &mut Shared<'_, R, V>,
         path: u8,
         index: u16,
+        known: bool,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.regions_seen != shared.regions.withdrawals() {
@@ -91,7 +98,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             psn: slot.psn,
             tsn: slot.tsn,
         };
-        let transmit = self.write_data(header, &slot, (plane, entropy), shared.template, out);
+        let transmit = self.write_data(
+            header,
+            &slot,
+            (plane, entropy),
+            (shared.template, known),
+            out,
+        );
         let wire = transmit.map_or(0, |transmit| transmit.length as u32)
             + u32::from(shared.config.overhead_bytes);
         self.pacer.sent(now, wire);
@@ -105,10 +118,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         header: Header,
         slot: &Slot,
         (plane, entropy): (u8, u16),
-        template: &mut Template,
+        (template, known): (&mut Template, bool),
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        if !self.fits(template, slot) {
+        if !known && !self.fits(template, slot) {
             *template = self.template(slot);
         }
         let mut fixed = [0; DATA_SIZE];
@@ -151,7 +164,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Whether a template is that of a slot's message.
     #[inline(always)]
-    fn fits(&self, template: &Template, slot: &Slot) -> bool {
+    pub(super) fn fits(&self, template: &Template, slot: &Slot) -> bool {
         template.owner == self.local_id
             && template.message == slot.message
             && template.attempt == slot.attempt
@@ -327,7 +340,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let mut slot = *self.slots.at(failed.slot);
         slot.message = NONE;
         let way = (failed.plane, failed.entropy);
-        self.write_data(header, &slot, way, &mut { Template::NONE }, out)
+        self.write_data(header, &slot, way, (&mut { Template::NONE }, false), out)
     }
 
     /// Every outstanding packet of a message will carry nothing when it is sent again.
@@ -338,6 +351,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             slot.length = 0;
         }
         self.message_mut(number).outstanding = 0;
+        self.stop_run_of(number);
     }
 
     /// A datagram of this connection over a plane.

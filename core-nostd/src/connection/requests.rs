@@ -336,6 +336,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 if message.outstanding != 0 {
                     self.withdraw_slots(index);
                 }
+                self.stop_run_of(index);
                 if message.has(OutMessage::STARTED) && message.expects_response() {
                     self.reads -= 1;
                     let record = self.streams.at_mut(stream);

@@ -234,6 +234,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
+        // spec: MR-SEC-003
         #[test]
         fn it_is_a_map_of_bounded_size(steps in proptest::collection::vec((0u16..3, 0u32..12, any::<bool>()), 0..400)) {
             let mut table = InTable::<8>::new();

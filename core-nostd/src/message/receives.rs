@@ -292,6 +292,7 @@ mod tests {
         }
     }
 
+    // spec: MR-RNR-001
     #[test]
     fn the_kth_message_finds_the_kth_buffer_whatever_comes_first() {
         let mut receives = Receives::<4>::new();
@@ -326,6 +327,7 @@ mod tests {
         assert!(receives.post(&mut queue, &request(2)));
     }
 
+    // spec: MR-RNR-001
     #[test]
     fn a_shared_queue_serves_in_order_of_arrival() {
         let mut receives = Receives::<4>::new();

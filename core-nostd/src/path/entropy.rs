@@ -76,6 +76,7 @@ impl EntropyChooser {
 mod tests {
     use super::*;
 
+    // spec: MR-PATH-021
     #[test]
     fn failed_and_taken_values_are_avoided() {
         let mut chooser = EntropyChooser::new(1);

@@ -147,6 +147,7 @@ mod tests {
 
     proptest! {
         /// On a path that keeps order, exactly the packets that were dropped are declared lost, and only once something sent after them arrived.
+        // spec: MR-LOSS-001
         #[test]
         fn in_order_paths_have_no_false_losses(dropped in proptest::collection::vec(any::<bool>(), 1..256)) {
             let mut slots = Slots::<300>::new();
@@ -170,6 +171,7 @@ mod tests {
         }
     }
 
+    // spec: MR-LOSS-001
     #[test]
     fn a_lost_retransmission_is_found_by_the_same_rule() {
         let mut slots = Slots::<300>::new();
@@ -192,6 +194,7 @@ mod tests {
         assert_eq!((losses, slots.at(lost.first().unwrap()).psn), (1, 0));
     }
 
+    // spec: MR-LOSS-001
     #[test]
     fn tolerance_waits_for_that_many_later_transmissions() {
         let mut slots = Slots::<300>::new();

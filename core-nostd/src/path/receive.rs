@@ -254,6 +254,7 @@ mod tests {
 
     proptest! {
         /// Any arrivals near the window: the record says what a plain set of integers says, across the wrap of the PSN.
+        // spec: MR-PATH-007, MR-PATH-008, MR-PATH-010
         #[test]
         fn the_record_is_a_set(start in prop_oneof![Just(0u32), Just(u32::MAX - 300), any::<u32>()], jumps in proptest::collection::vec(0u64..300, 1..600)) {
             let mut path = ReceivePath::new(0, 0);
@@ -278,6 +279,7 @@ mod tests {
         }
     }
 
+    // spec: MR-PATH-011, MR-PATH-012
     #[test]
     fn a_gap_in_transmissions_is_seen_once_and_an_overtaken_one_is_no_news() {
         let mut path = ReceivePath::new(0, 0);

@@ -114,6 +114,7 @@ impl MinimumRtt {
 mod tests {
     use super::*;
 
+    // spec: MR-PROBE-001
     #[test]
     fn the_smoothed_time_converges_and_the_timeout_covers_the_variation() {
         let mut rtt = Rtt::default();
@@ -132,6 +133,7 @@ mod tests {
         assert!(rtt.timeout_ns(0) > 25_000);
     }
 
+    // spec: MR-LOSS-007
     #[test]
     fn a_longer_route_is_believed_within_two_windows() {
         let mut minimum = MinimumRtt::new();

@@ -186,6 +186,7 @@ impl SendPath {
 mod tests {
     use super::*;
 
+    // spec: MR-PATH-003, MR-PATH-016
     #[test]
     fn an_idle_path_may_always_carry_one() {
         let mut path = SendPath {
@@ -205,6 +206,7 @@ mod tests {
         assert!(path.has_room(1 << 30, 256));
     }
 
+    // spec: MR-FENCE-007
     #[test]
     fn a_new_generation_starts_a_new_sequence() {
         let mut path = SendPath {

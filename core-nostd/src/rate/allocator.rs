@@ -278,6 +278,7 @@ mod tests {
         Instant::from_nanos(us * 1_000)
     }
 
+    // spec: MR-HINT-001
     #[test]
     fn large_demands_share_alike_and_small_ones_are_met() {
         let mut table = std::vec![Share::IDLE; 16];
@@ -297,6 +298,7 @@ mod tests {
         assert_eq!(allocator.members(), 1);
     }
 
+    // spec: MR-HINT-002
     #[test]
     fn the_silent_leave() {
         let mut table = std::vec![Share::IDLE; 3];
@@ -317,6 +319,7 @@ mod tests {
     proptest! {
         /// The list and the classes agree with the records whatever happens, and shares never exceed the capacity by more than rounding
         /// (or the overcommitment of tiny shares).
+        // spec: MR-HINT-004
         #[test]
         fn records_stay_consistent(steps in proptest::collection::vec((0u16..8, any::<u8>(), 0u64..40), 1..300)) {
             let mut table = std::vec![Share::IDLE; 8];

@@ -329,6 +329,7 @@ mod tests {
         f64::from(fixed) / f64::from(ONE_PACKET)
     }
 
+    // spec: MR-CC-008
     #[test]
     fn a_burst_starts_with_eight_packets_and_jumps_once() {
         let mut controller = opened::<8>();
@@ -346,6 +347,7 @@ mod tests {
         assert!(packets(marked.window()) < 8.0);
     }
 
+    // spec: MR-CC-003
     #[test]
     fn a_fully_marked_round_trip_costs_a_quarter_whatever_the_number_of_paths() {
         fn after<const P: usize>() -> f64 {
@@ -366,6 +368,7 @@ mod tests {
         }
     }
 
+    // spec: MR-CC-004, MR-CC-013
     #[test]
     fn it_returns_to_its_target_and_stays() {
         let mut controller = opened::<4>();
@@ -393,6 +396,7 @@ mod tests {
         );
     }
 
+    // spec: MR-CC-002
     #[test]
     fn weights_always_add_up_and_closing_hands_nothing_to_siblings() {
         let mut controller = opened::<4>();
@@ -407,6 +411,7 @@ mod tests {
         assert_eq!(controller.window(), sum);
     }
 
+    // spec: MR-CC-006, MR-CC-007
     #[test]
     fn fabric_loss_cuts_nothing_under_a_hint_and_congestion_does() {
         let mut controller = opened::<2>();
@@ -420,6 +425,7 @@ mod tests {
         assert!(controller.window() <= before / 2);
     }
 
+    // spec: MR-CC-010
     #[test]
     fn silence_decays_the_window() {
         let mut controller = opened::<2>();

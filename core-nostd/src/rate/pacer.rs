@@ -94,6 +94,7 @@ const fn interval(bytes: u32, mbps: u32) -> u64 {
 mod tests {
     use super::*;
 
+    // spec: MR-CC-012
     #[test]
     fn the_rate_is_kept_to_one_in_a_thousand() {
         let mut pacer = Pacer::new();
@@ -112,6 +113,7 @@ mod tests {
         assert!((787..=788).contains(&mbps), "{mbps}");
     }
 
+    // spec: MR-CC-012
     #[test]
     fn idle_time_is_not_saved_up_beyond_the_burst() {
         let mut pacer = Pacer::new();

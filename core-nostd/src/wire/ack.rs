@@ -343,6 +343,7 @@ mod tests {
         Ok(AckBlocks::decode(&Header::decode(bytes)?, bytes)?.collect())
     }
 
+    // spec: MR-WIRE-022
     #[test]
     fn exact_bytes() {
         // The offsets count up, but for the byte with bit 0 of the vector.
@@ -378,6 +379,7 @@ mod tests {
         assert_eq!((blocks.len(), blocks.next()), (0, None));
     }
 
+    // spec: MR-WIRE-022
     #[test]
     fn only_whole_blocks() {
         let bytes = two_blocks();
@@ -397,6 +399,7 @@ mod tests {
         }
     }
 
+    // spec: MR-WIRE-022
     #[test]
     fn a_fence_ack_is_one_block() {
         let mut bytes = two_blocks();
@@ -411,6 +414,7 @@ mod tests {
         assert_eq!(blocks(&bytes), Err(DecodeError::Kind { got: 4 }));
     }
 
+    // spec: MR-WIRE-023
     #[test]
     fn the_next_expected_is_not_received() {
         for (at, block) in [(39, 0), (99, 1)] {
@@ -435,6 +439,7 @@ mod tests {
         assert_eq!(held, [1, 127, 255]);
     }
 
+    // spec: MR-WIRE-024
     #[test]
     fn delay_saturates() {
         assert_eq!(AckBlock::delay_from_ns(31), 1);

@@ -105,6 +105,7 @@ mod tests {
         assert_eq!(u64_at::<8, 16>(&bytes), 0x0708_090a_0b0c_0d0e);
     }
 
+    // spec: MR-WIRE-007, MR-WIRE-008
     #[test]
     fn lengths_are_exact_or_refused() {
         assert!(exactly::<4>(Kind::Hint, &[0; 4]).is_ok());

@@ -164,6 +164,7 @@ mod tests {
         }
     }
 
+    // spec: MR-WIRE-011, MR-WIRE-012
     #[test]
     fn seal_and_check() {
         let mut buffer = *b"123456789----";

@@ -400,6 +400,7 @@ mod tests {
         assert!(decode(&longer[..=bytes.len()]).is_err());
     }
 
+    // spec: MR-WIRE-026
     #[test]
     fn probe() {
         let probe = Probe {
@@ -413,6 +414,7 @@ mod tests {
         check(Packet::Probe(probe), &bytes);
     }
 
+    // spec: MR-WIRE-026
     #[test]
     fn fence() {
         let fence = Fence {
@@ -427,6 +429,7 @@ mod tests {
         assert_eq!(decode(&bytes), Err(DecodeError::Reserved { offset: 12 }));
     }
 
+    // spec: MR-WIRE-026
     #[test]
     fn announce() {
         let announce = Announce {
@@ -442,6 +445,7 @@ mod tests {
         assert_eq!(decode(&bytes), Err(DecodeError::Reserved { offset: 17 }));
     }
 
+    // spec: MR-WIRE-026
     #[test]
     fn hint() {
         let hint = Hint {
@@ -459,6 +463,7 @@ mod tests {
         assert_eq!(decode(&bytes), Err(DecodeError::Reserved { offset: 12 }));
     }
 
+    // spec: MR-WIRE-026, MR-WIRE-027
     #[test]
     fn close() {
         let close = Close {
@@ -483,6 +488,7 @@ mod tests {
         assert_eq!(decode(&wrong), Err(error));
     }
 
+    // spec: MR-WIRE-026, MR-WIRE-027
     #[test]
     fn close_ack() {
         let ack = CloseAck {

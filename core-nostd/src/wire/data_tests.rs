@@ -81,6 +81,7 @@ fn valid(opcode: Opcode) -> (Data, Vec<u8>) {
     (data, payload)
 }
 
+// spec: MR-WIRE-013
 #[test]
 fn exact_bytes() {
     let bytes = datagram(Flags::SOLICITED, &DATA, b"x");
@@ -108,6 +109,7 @@ fn opcodes_and_codes_are_numbered_in_order() {
     assert_eq!(ErrorCode::from_u8(10), None);
 }
 
+// spec: MR-WIRE-013
 #[test]
 fn each_opcode_is_accepted_and_truncations_of_the_fixed_part_are_not() {
     for opcode in Opcode::ALL {
@@ -133,6 +135,7 @@ fn each_opcode_is_accepted_and_truncations_of_the_fixed_part_are_not() {
     assert_eq!(Data::decode(&header, &bytes), Err(error));
 }
 
+// spec: MR-WIRE-006
 #[test]
 fn solicited_where_a_receiver_completes() {
     for opcode in Opcode::ALL {
@@ -147,6 +150,7 @@ fn solicited_where_a_receiver_completes() {
     }
 }
 
+// spec: MR-WIRE-007
 #[test]
 fn fields_without_meaning_are_zero() {
     use Opcode::*;
@@ -177,6 +181,7 @@ fn fields_without_meaning_are_zero() {
     }
 }
 
+// spec: MR-WIRE-014, MR-WIRE-015
 #[test]
 fn a_payload_lies_inside_its_message() {
     for opcode in Opcode::ALL.into_iter().filter(|o| o.is_bulk()) {
@@ -212,6 +217,7 @@ fn a_payload_lies_inside_its_message() {
     }
 }
 
+// spec: MR-WIRE-016
 #[test]
 fn one_packet_opcodes_have_one_shape() {
     for opcode in Opcode::ALL.into_iter().filter(|o| !o.is_bulk()) {
@@ -237,6 +243,7 @@ fn one_packet_opcodes_have_one_shape() {
     }
 }
 
+// spec: MR-WIRE-017
 #[test]
 fn send_address() {
     let address = SendAddress {
@@ -247,6 +254,7 @@ fn send_address() {
     assert_eq!(SendAddress::from_bits(address.to_bits()), address);
 }
 
+// spec: MR-WIRE-020
 #[test]
 fn atomic_request() {
     let add = AtomicRequest::FetchAdd { add: 0x0102 };
@@ -269,6 +277,7 @@ fn atomic_request() {
     assert_eq!(AtomicRequest::decode(&bytes), Err(unknown));
 }
 
+// spec: MR-WIRE-021
 #[test]
 fn error_report() {
     let report = ErrorReport {

@@ -62,6 +62,7 @@ mod tests {
         assert_eq!(Demand::from_bytes(u64::MAX), Demand(252));
     }
 
+    // spec: MR-WIRE-019
     #[test]
     fn known_codes() {
         let table = [
@@ -81,6 +82,7 @@ mod tests {
     }
 
     proptest! {
+        // spec: MR-WIRE-019
         #[test]
         fn rounds_up_by_a_quarter_at_most(bytes in any::<u64>(), shift in 0u32..64) {
             let bytes = bytes >> shift;

@@ -334,6 +334,7 @@ mod tests {
         0x14, 0x03, 7, 9, 0xa1, 0xa2, 0xa3, 0xa4, 0xb1, 0xb2, 0xb3, 0xb4, 0xc1, 0xc2, 0xc3, 0xc4,
     ];
 
+    // spec: MR-WIRE-002
     #[test]
     fn exact_bytes() {
         let header = Header {
@@ -351,6 +352,7 @@ mod tests {
         assert_eq!(Header::decode(&bytes), Ok(header));
     }
 
+    // spec: MR-WIRE-004, MR-WIRE-005, MR-WIRE-006
     #[test]
     fn every_first_byte_and_flag() {
         for first in 0..=255u8 {

@@ -383,6 +383,7 @@ mod tests {
         }
     }
 
+    // spec: MR-SETUP-002
     #[test]
     fn ranges() {
         let valid = parameters(&["192.0.2.1:4791"]);

@@ -86,12 +86,14 @@ fn check(packet: Packet<'_>, bytes: &[u8]) {
     assert!(decode(&longer[..=bytes.len()]).is_err());
 }
 
+// spec: MR-SETUP-002
 #[test]
 fn init_exact_bytes() {
     check(Packet::Init(init(None)), &init_bytes(false));
     check(Packet::Init(init(Some(COOKIE))), &init_bytes(true));
 }
 
+// spec: MR-SETUP-002
 #[test]
 fn init_wrong_bytes() {
     let range = |field, got| DecodeError::OutOfRange { field, got };
@@ -123,6 +125,7 @@ fn init_wrong_bytes() {
     assert_eq!(decode(&wrong), Err(range(Field::SourceConnection, 0)));
 }
 
+// spec: MR-SETUP-003, MR-SEC-002
 #[test]
 fn an_init_is_longer_than_what_it_provokes() {
     let longest = accept(MAX_PLANES).size();
@@ -130,6 +133,7 @@ fn an_init_is_longer_than_what_it_provokes() {
     assert!(INIT_SIZE > longest && INIT_SIZE > RETRY_SIZE && INIT_SIZE > REJECT_SIZE);
 }
 
+// spec: MR-WIRE-026
 #[test]
 fn retry() {
     let mut bytes = [0; 36];
@@ -144,6 +148,7 @@ fn retry() {
     assert_eq!(decode(&bytes), Err(DecodeError::Reserved { offset: 12 }));
 }
 
+// spec: MR-SETUP-002
 #[test]
 fn accept_exact_and_wrong_bytes() {
     let mut bytes = [0; 72];
@@ -167,6 +172,7 @@ fn accept_exact_and_wrong_bytes() {
     }
 }
 
+// spec: MR-WIRE-026, MR-WIRE-027
 #[test]
 fn reject() {
     let mut bytes = [

@@ -375,6 +375,7 @@ proptest! {
         check_identity(&bytes)?;
     }
 
+    // spec: MR-WIRE-003, MR-WIRE-008
     #[test]
     fn truncations_are_refused(owned in any_datagram()) {
         let mut bytes = owned.encode();
@@ -390,6 +391,7 @@ proptest! {
         }
     }
 
+    // spec: MR-WIRE-012
     #[test]
     fn single_flipped_bits_are_refused(owned in any_datagram(), start in 0usize..8) {
         let mut bytes = owned.encode();
@@ -406,6 +408,7 @@ proptest! {
         }
     }
 
+    // spec: MR-SEC-001
     #[test]
     fn random_bytes_never_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..400), kind in 0u8..16) {
         check_identity(&bytes)?;
@@ -423,6 +426,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
+    // spec: MR-WIRE-007
     #[test]
     fn there_is_one_encoding(bytes in nearly_valid()) {
         check_identity(&bytes)?;

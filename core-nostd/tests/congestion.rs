@@ -1,0 +1,525 @@
+//! Windows, pacing, shares and hints.
+
+mod puppet;
+mod support;
+
+use metaroce_core::config::ControllerChoice;
+use metaroce_core::rate::allocator::{Allocator, Share, ShareTable};
+use metaroce_core::rate::controller::{Controller, Network, ONE_PACKET};
+use metaroce_core::rate::coupled::Coupled;
+use metaroce_core::wire::*;
+use metaroce_core::*;
+use puppet::*;
+use support::{Fate, Pair, is_data};
+
+const NETWORK: Network = Network {
+    min_rtt_ns: 14_090,
+    link_mbps: 100_000,
+    packet_bytes: 4214,
+};
+
+fn opened(paths: u8) -> Coupled<16> {
+    let mut controller = Coupled::new(NETWORK);
+    for path in 0..paths {
+        controller.open(path);
+    }
+    controller
+}
+
+fn packets(fixed: u32) -> f64 {
+    f64::from(fixed) / f64::from(ONE_PACKET)
+}
+
+// spec: MR-CC-005, MR-CC-004
+#[test]
+fn growth_is_one_packet_a_window_and_more_under_a_hint() {
+    let mut controller = opened(4);
+    let before = packets(controller.window());
+    controller.acknowledged(0, 1, 0, true);
+    let grown = packets(controller.window()) - before;
+    assert!((grown - 1.0 / before).abs() < 0.001, "{grown}");
+    controller.acknowledged(0, 1, 0, false);
+    assert!(
+        (packets(controller.window()) - before - grown).abs() < 1e-9,
+        "not limited"
+    );
+    // Under a hint: 0.25 (T - W)/W more. Two cut packets away from T.
+    controller.hinted(Instant::ZERO, 100_000);
+    let target = packets(controller.window());
+    controller.acknowledged(0, 8, 8, true);
+    let before = packets(controller.window());
+    assert!((target - before - 2.0).abs() < 0.001);
+    controller.acknowledged(1, 1, 0, true);
+    let grown = packets(controller.window()) - before;
+    let expected = (1.0 + 0.25 * (target - before)) / before;
+    assert!((grown - expected).abs() < 0.001, "{grown} {expected}");
+}
+
+// spec: MR-CC-009
+#[test]
+fn a_burst_begins_anew_unless_the_hint_is_fresh() {
+    let at = |rtts: u64| Instant::from_nanos(rtts * 14_090);
+    let mut controller = opened(4);
+    controller.hinted(at(10), 100_000);
+    let full = controller.window();
+    controller.burst(at(14));
+    assert_eq!(controller.window(), full);
+    controller.burst(at(15));
+    assert_eq!(controller.window(), 8 * ONE_PACKET);
+    assert!(!controller.is_hinted());
+}
+
+// spec: MR-CC-010
+#[test]
+fn a_stale_hint_halves_the_window_each_round_trip_down_to_eight() {
+    let mut controller = opened(4);
+    controller.hinted(Instant::from_nanos(1_000_000), 100_000);
+    let full = controller.window();
+    let mut now = Instant::from_nanos(1_000_000 + 4 * 14_090);
+    controller.tick(now);
+    assert_eq!(controller.window(), full, "four round trips are not stale");
+    now += Duration::from_nanos(1);
+    controller.tick(now);
+    let half = controller.window();
+    assert!((packets(half) - packets(full) / 2.0).abs() < 0.1);
+    now += Duration::from_nanos(14_000);
+    controller.tick(now);
+    assert_eq!(controller.window(), half, "once a round trip");
+    for _ in 0..20 {
+        now += Duration::from_nanos(14_100);
+        controller.tick(now);
+    }
+    assert_eq!(controller.window(), 8 * ONE_PACKET);
+}
+
+/// Eight packets are out on one path; what does the window become after this acknowledgment?
+fn after(hint_mbps: u32, cumulative: u32, beyond: &[u32], ce_count: u16, rtt: u64) -> (f64, f64) {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    if hint_mbps != 0 {
+        // A little traffic brings the hint; then a window that is not full.
+        puppet
+            .ack(AckBlock {
+                hint_mbps,
+                ..block(0, 0, 0, &[])
+            })
+            .unwrap();
+    }
+    puppet.post_write(0, 1, 100 * 1024);
+    let sent = puppet.run(9_000);
+    let count = only(&sent, Kind::Data).len() as u32;
+    puppet.now += rtt - 9_000;
+    let before = packets(puppet.statistics().window);
+    let newest = count.min(beyond.iter().max().map_or(cumulative, |psn| psn + 1));
+    puppet
+        .ack(AckBlock {
+            ce_count,
+            hint_mbps,
+            newest_psn: 0,
+            ..block(0, cumulative, newest, beyond)
+        })
+        .unwrap();
+    (before, packets(puppet.statistics().window))
+}
+
+// spec: MR-CC-003, MR-CC-006
+#[test]
+fn what_a_mark_and_a_loss_cost() {
+    // Four marked of four: a packet.
+    let (before, now) = after(0, 4, &[], 4, 10_000);
+    assert!((before - now - 1.0).abs() < 0.01, "{before} {now}");
+    // Two lost of eight, no hint: congestion. (Six clean ones grow it again.)
+    let (before, now) = after(0, 0, &[2, 3, 4, 5, 6, 7], 0, 10_000);
+    let grown = 6.0 / before;
+    assert!((before + grown - now - 0.5).abs() < 0.1, "{before} {now}");
+    // The same under a hint: the fabric's. (What is to be compared with is the window without the loss.)
+    let (_, clean) = after(100_000, 8, &[], 0, 10_000);
+    let (_, now) = after(100_000, 0, &[2, 3, 4, 5, 6, 7], 0, 10_000);
+    assert!((now - clean).abs() < 0.01, "{clean} {now}");
+    // Under a hint with a mark: both losses cut, like the mark.
+    let (_, now) = after(100_000, 0, &[2, 3, 4, 5, 6, 7], 1, 10_000);
+    assert!(now < clean - 0.4, "{clean} {now}");
+    // Under a hint with a long round trip: delay stands in for the marks of six, and the losses cut.
+    let (before, slow) = after(100_000, 8, &[], 0, 40_000);
+    let (_, now) = after(100_000, 0, &[2, 3, 4, 5, 6, 7], 0, 40_000);
+    assert!((now - slow).abs() < 0.01, "{slow} {now}");
+    assert!((before - slow - 2.0).abs() < 0.01, "{before} {slow}");
+    // Four of ten: more than 30 %.
+    let (_, clean) = after(100_000, 10, &[], 0, 10_000);
+    let (_, now) = after(100_000, 0, &[4, 5, 6, 7, 8, 9], 0, 10_000);
+    assert!(now < clean - 0.9, "{clean} {now}");
+}
+
+// spec: MR-CC-007
+#[test]
+fn most_of_a_round_trip_lost_halves_the_window() {
+    let (before, now) = after(0, 0, &[6, 7], 0, 10_000);
+    assert!(now <= before / 2.0 + 0.01, "{before} {now}");
+    let (before, now) = after(0, 0, &[5, 6, 7], 0, 10_000);
+    assert!(now > before / 2.0, "five are not enough: {before} {now}");
+}
+
+// spec: MR-CC-011
+#[test]
+fn delay_stands_in_for_marks_where_there_are_none() {
+    let (before, now) = after(0, 8, &[], 0, 16_000);
+    assert!((before - now - 2.0).abs() < 0.01, "{before} {now}");
+    let (before, now) = after(0, 8, &[], 0, 14_000);
+    assert!(now > before, "{before} {now}");
+    // One mark ever: marks are what counts.
+    let (before, now) = after(0, 8, &[], 1, 16_000);
+    assert!(now > before - 0.3, "{before} {now}");
+}
+
+// spec: MR-CC-002
+#[test]
+fn a_cut_is_not_handed_to_siblings() {
+    let mut controller = opened(8);
+    controller.hinted(Instant::ZERO, 100_000);
+    let others: Vec<_> = (1..8).map(|path| controller.weight(path)).collect();
+    controller.acknowledged(0, 4, 4, true);
+    controller.lost(0, 3);
+    assert_eq!(
+        others,
+        (1..8)
+            .map(|path| controller.weight(path))
+            .collect::<Vec<_>>()
+    );
+    let sum: u32 = (0..8).map(|path| controller.weight(path)).sum();
+    assert_eq!(controller.window(), sum);
+}
+
+// spec: MR-CC-001
+#[test]
+fn the_window_holds_back_new_and_repeated_packets_alike() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    puppet.post_write(0, 1, 100 * 1024);
+    assert_eq!(only(&puppet.take(), Kind::Data).len(), 8);
+    // Seven of eight lost: half the window and less is left, and no more than that goes out again.
+    puppet.ack(block(0, 0, 8, &[7])).unwrap();
+    let again = only(&puppet.take(), Kind::Data).len();
+    let window = packets(puppet.statistics().window);
+    assert!(
+        again as f64 <= window.ceil() && again >= 1,
+        "{again} {window}"
+    );
+    assert_eq!(puppet.statistics().outstanding as usize, again);
+}
+
+// spec: MR-CC-012
+#[test]
+fn a_hint_is_kept_on_the_wire() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    puppet
+        .ack(AckBlock {
+            hint_mbps: 1_000,
+            ..block(0, 0, 0, &[])
+        })
+        .unwrap();
+    puppet.post_write(0, 1, 100 * 1024);
+    let start = puppet.now;
+    let (mut all, mut told) = (vec![], 0);
+    for _ in 0..100 {
+        let sent = puppet.run(5_000);
+        all.extend(only(&sent, Kind::Data));
+        if all.len() > told {
+            told = all.len();
+            let newest = all.last().unwrap().header();
+            puppet
+                .ack(AckBlock {
+                    hint_mbps: 1_000,
+                    newest_psn: newest.psn,
+                    ..block(0, newest.psn + 1, newest.tsn, &[])
+                })
+                .unwrap();
+        }
+    }
+    // 1024 + 48 + 4 + 66 bytes at 1 Gbit/s: 9.136 us a packet.
+    let expected = (puppet.now - start) as f64 / 9_136.0;
+    let count = all.len() as f64;
+    assert!(
+        count <= expected + 3.0 && count > expected * 0.9,
+        "{count} of {expected}"
+    );
+    for window in all.windows(12) {
+        let span = window[11].at - window[0].at;
+        assert!(span >= 9 * 9_136 - 1_000, "{span}");
+    }
+}
+
+impl ShareTable for Table {
+    fn share(&mut self, sender: u16) -> &mut Share {
+        &mut self.0[usize::from(sender)]
+    }
+}
+struct Table(Vec<Share>);
+
+// spec: MR-HINT-001, MR-HINT-005
+#[test]
+fn shares_are_max_min_fair_and_tiny_ones_overcommitted() {
+    let at = |us: u64| Instant::from_nanos(us * 1_000);
+    let level = |senders: &[u64]| {
+        let mut table = Table(vec![Share::IDLE; senders.len()]);
+        let mut allocator = Allocator::new(100_000, 4214, 14_000);
+        for (sender, bytes) in senders.iter().enumerate() {
+            allocator.observe(
+                at(10),
+                sender as u16,
+                Demand::from_bytes(*bytes),
+                &mut table,
+            );
+        }
+        allocator.level(at(12), &mut table)
+    };
+    assert_eq!(level(&[1 << 30; 1]), 100_000);
+    assert_eq!(level(&[1 << 30; 8]), 12_500);
+    // A small demand is met and leaves the rest to the other: 12 KiB in 14 us are 7.0 Gbit/s.
+    let rest = level(&[1 << 30, 10_000]);
+    assert!((92_000..94_000).contains(&rest), "{rest}");
+    // 100 senders of 8 KiB: a packet per round trip is 2.4 Gbit/s, the share 1: a fifth more.
+    assert_eq!(level(&[8_192; 100]), 1_200);
+    assert_eq!(
+        level(&[1 << 20; 100]),
+        1_000,
+        "not if the demands are large"
+    );
+}
+
+// spec: MR-HINT-002, MR-HINT-003
+#[test]
+fn who_leaves_gives_its_share_back_and_every_answer_tells_the_share() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    // A second connection of the same peer.
+    let mut other = Init {
+        source: 9,
+        ..puppet.init(None)
+    };
+    puppet.send(&Packet::Init(other)).unwrap();
+    let sent = puppet.take();
+    let Packet::Retry(retry) = sent[0].packet() else {
+        panic!()
+    };
+    other.cookie = Some(retry.cookie);
+    puppet.send(&Packet::Init(other)).unwrap();
+    let sent = puppet.take();
+    let Packet::Accept(accept) = only(&sent, Kind::Accept)[0].packet() else {
+        panic!()
+    };
+    assert_eq!(accept.hint_mbps, 100_000);
+    let (first, second) = (puppet.theirs, accept.source);
+    let large = Demand::from_bytes(1 << 30);
+    let say = |puppet: &mut Puppet, id, demand| {
+        puppet.theirs = id;
+        let number = 1;
+        puppet
+            .send(&Packet::Announce(Announce {
+                path: 0,
+                generation: 0,
+                connection: id,
+                number,
+                demand,
+            }))
+            .unwrap();
+        puppet.take();
+    };
+    let told = |puppet: &mut Puppet| {
+        puppet.now += 1_500;
+        puppet.theirs = first;
+        puppet.probe(0, 0).unwrap();
+        Puppet::last_block(&puppet.take(), 0).unwrap().hint_mbps
+    };
+    say(&mut puppet, first, large);
+    assert_eq!(told(&mut puppet), 100_000);
+    say(&mut puppet, second, large);
+    assert_eq!(told(&mut puppet), 50_000);
+    say(&mut puppet, second, Demand::NONE);
+    assert_eq!(told(&mut puppet), 100_000);
+    say(&mut puppet, second, large);
+    assert_eq!(told(&mut puppet), 50_000);
+    // Silence: 4 round trips of the assumed 20 us.
+    puppet.now += 81_000;
+    say(&mut puppet, first, large);
+    assert_eq!(told(&mut puppet), 100_000);
+    // Without hints: none.
+    let mut puppet = Puppet::asking(|endpoint, _| endpoint.hints = false);
+    puppet.probe(0, 0).unwrap();
+    assert_eq!(Puppet::last_block(&puppet.take(), 0).unwrap().hint_mbps, 0);
+}
+
+// spec: MR-HINT-007
+#[test]
+fn an_announcement_is_answered_with_its_number() {
+    let announce = |puppet: &Puppet| Announce {
+        path: 0,
+        generation: 0,
+        connection: puppet.theirs,
+        number: 77,
+        demand: Demand::from_bytes(1 << 20),
+    };
+    let mut puppet = Puppet::asking(|_, _| ());
+    let packet = Packet::Announce(announce(&puppet));
+    puppet.send(&packet).unwrap();
+    let sent = only(&puppet.run(3_000), Kind::Hint);
+    let Packet::Hint(hint) = sent[0].packet() else {
+        panic!()
+    };
+    assert_eq!(
+        (hint.number, hint.rate_mbps, hint.connection, sent.len()),
+        (77, 100_000, MINE, 1)
+    );
+    let mut puppet = Puppet::asking(|endpoint, _| endpoint.hints = false);
+    let packet = Packet::Announce(announce(&puppet));
+    puppet.send(&packet).unwrap();
+    assert!(only(&puppet.run(3_000), Kind::Hint).is_empty());
+}
+
+// spec: MR-HINT-006, MR-HINT-008
+#[test]
+fn a_burst_is_announced_and_only_its_answer_counts() {
+    let mut puppet = Puppet::asked(|connection| connection.announce = true);
+    let announced = |sent: &[Sent]| {
+        only(sent, Kind::Announce)
+            .iter()
+            .map(|sent| match sent.packet() {
+                Packet::Announce(announce) => (announce.number, announce.demand),
+                _ => unreachable!(),
+            })
+            .collect::<Vec<_>>()
+    };
+    puppet.post_write(0, 1, 8 * 1024);
+    let sent = puppet.take();
+    assert!(
+        announced(&sent).is_empty(),
+        "eight packets are not worth it"
+    );
+    puppet.ack_all(&sent);
+    puppet.now += 1_000_000;
+    puppet.post_write(0, 2, 50 * 1024);
+    let sent = puppet.take();
+    let (number, demand) = announced(&sent)[0];
+    assert!(demand >= Demand::from_bytes(40 * 1024));
+    let hint = |puppet: &mut Puppet, number, rate_mbps| {
+        let connection = puppet.theirs;
+        puppet
+            .send(&Packet::Hint(Hint {
+                path: 0,
+                generation: 0,
+                connection,
+                number,
+                rate_mbps,
+            }))
+            .unwrap();
+        puppet.statistics().hint_mbps
+    };
+    assert_eq!(hint(&mut puppet, number + 1, 5_000), 0);
+    assert_eq!(hint(&mut puppet, number.wrapping_sub(1), 5_000), 0);
+    assert_eq!(hint(&mut puppet, number, 0), 0);
+    assert_eq!(hint(&mut puppet, number, 40_000), 40_000);
+    let (now, handle) = (puppet.at(), puppet.handle());
+    let _ = now;
+    puppet.host.announce(handle).unwrap();
+    assert_eq!(announced(&puppet.take())[0].0, number + 1);
+}
+
+// spec: MR-CC-008, MR-HINT-003
+#[test]
+fn the_first_hint_is_worth_one_jump() {
+    let window = |hint_mbps, ce_count| {
+        let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+        puppet.post_write(0, 1, 100 * 1024);
+        puppet.take();
+        puppet.now += 10_000;
+        puppet
+            .ack(AckBlock {
+                ce_count,
+                ..block(0, 1, 1, &[])
+            })
+            .unwrap();
+        puppet
+            .ack(AckBlock {
+                hint_mbps,
+                ce_count,
+                ..block(0, 2, 2, &[])
+            })
+            .unwrap();
+        packets(puppet.statistics().window)
+    };
+    // 100 Gbit/s x 10 us in packets of 1142 bytes, and a quarter.
+    let bdp = 100e9 * 10e-6 / 8.0 / 1142.0;
+    assert!(
+        (window(100_000, 0) - 1.25 * bdp).abs() < 0.5,
+        "{}",
+        window(100_000, 0)
+    );
+    assert!(window(0, 0) < 9.0);
+    assert!(
+        window(100_000, 1) < 20.0,
+        "not after a mark: {}",
+        window(100_000, 1)
+    );
+}
+
+// spec: MR-CC-013
+#[test]
+fn a_smaller_share_brings_the_window_down_step_by_step() {
+    let mut controller = opened(4);
+    controller.hinted(Instant::ZERO, 100_000);
+    controller.hinted(Instant::ZERO, 20_000);
+    let mut before = controller.window();
+    for index in 0..200 {
+        let path = index % 4;
+        let weight = controller.weight(path);
+        controller.acknowledged(path, 1, 0, true);
+        assert!(before - controller.window() <= weight / 8 + 1);
+        before = controller.window();
+    }
+    let share = 20e9 * 14.09e-6 / 8.0 / 4214.0 * 1.25;
+    assert!((packets(before) - share).abs() < 0.1, "{}", packets(before));
+}
+
+// spec: MR-CC-001, MR-CC-012
+#[test]
+fn without_a_controller_only_the_peer_s_window_limits() {
+    let mut puppet = Puppet::asked(|connection| {
+        connection.paths = 1;
+        connection.controller = ControllerChoice::None;
+    });
+    puppet.post_write(0, 1, 100 * 1024);
+    assert_eq!(only(&puppet.take(), Kind::Data).len(), 100);
+}
+
+// spec: MR-HINT-001, MR-HINT-004
+#[test]
+fn a_level_is_between_one_and_the_capacity() {
+    let mut pair = Pair::connected(|_, endpoint, _| endpoint.plane_mbps = 10_000);
+    let levels = std::rc::Rc::new(std::cell::RefCell::new(vec![]));
+    let noted = levels.clone();
+    pair.filter = Box::new(move |seen| {
+        if seen.from == 1 && seen.header.kind == Kind::Ack {
+            let body = check(seen.bytes, Trailer::Crc32c).unwrap();
+            let mut blocks = AckBlocks::decode(&seen.header, body).unwrap();
+            noted.borrow_mut().push(blocks.next().unwrap().hint_mbps);
+        }
+        assert!(!is_data(&seen.header) || seen.from == 0);
+        Fate::Deliver
+    });
+    let local = pair.local(0, 0, 1_000_000);
+    let remote = pair.remote(0, 0);
+    pair.post(
+        0,
+        0,
+        1,
+        Operation::Write {
+            local: Source::Region(local),
+            remote,
+            immediate: None,
+        },
+    );
+    pair.run_until_completions(0, 1);
+    assert!(
+        levels
+            .borrow()
+            .iter()
+            .all(|level| (1..=10_000).contains(level))
+    );
+    assert!(levels.borrow().len() > 100);
+}
