@@ -290,7 +290,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         .encode(out)
         .ok()?;
         self.statistics.probes_sent = self.statistics.probes_sent.wrapping_add(1);
-        if attempt == 0 && self.is_clear() {
+        let carries = !self.send_paths.at(u16::from(number)).inflight.is_empty();
+        if attempt == 0 && carries && self.is_clear() {
             self.suspect(number);
         }
         let at = self.probe_time(number);

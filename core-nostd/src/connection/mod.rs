@@ -218,7 +218,8 @@ pub struct Connection<
     fence_due: Bits,
     fence_ack_due: Bits,
     probe_allowed_at: Instant,
-    probe_backoff: u8,
+    /// Probes in a row that asked whether the peer is there, and were not answered by anything.
+    asked: u8,
     announce_number: u32,
     hint_number: u32,
     setup_attempts: u8,
@@ -345,7 +346,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             fence_due: Bits::EMPTY,
             fence_ack_due: Bits::EMPTY,
             probe_allowed_at: now,
-            probe_backoff: 0,
+            asked: 0,
             announce_number: 0,
             hint_number: 0,
             setup_attempts: 0,

@@ -98,13 +98,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             psn: slot.psn,
             tsn: slot.tsn,
         };
-        let transmit = self.write_data(
+        let mut transmit = self.write_data(
             header,
             &slot,
             (plane, entropy),
             (shared.template, known),
             out,
         );
+        if let Some(transmit) = &mut transmit {
+            transmit.slot = index;
+        }
         let wire = transmit.map_or(0, |transmit| transmit.length as u32)
             + u32::from(shared.config.overhead_bytes);
         self.pacer.sent(now, wire);
@@ -253,9 +256,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     ) {
         self.regions_seen = shared.regions.withdrawals();
         for number in (0..MESSAGES as u16).flat_map(|index| [index, index | RESPONSE_BIT]) {
-            if self.message(number).progress == Progress::Open
-                && !self.content_is_there(shared, number)
-            {
+            let open = matches!(
+                self.message(number).progress,
+                Progress::Open | Progress::Waiting
+            );
+            if open && !self.content_is_there(shared, number) {
                 self.content_is_gone(now, number);
             }
         }
@@ -339,6 +344,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         let mut slot = *self.slots.at(failed.slot);
         slot.message = NONE;
+        slot.length = 0;
+        slot.offset = 0;
         let way = (failed.plane, failed.entropy);
         self.write_data(header, &slot, way, (&mut { Template::NONE }, false), out)
     }
@@ -349,6 +356,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         for slot in self.slots.iter_mut().filter(|slot| slot.message == number) {
             slot.message = NONE;
             slot.length = 0;
+            slot.offset = 0;
         }
         self.message_mut(number).outstanding = 0;
         self.stop_run_of(number);

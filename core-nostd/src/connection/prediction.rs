@@ -23,6 +23,8 @@ pub(crate) struct Prediction {
     region: RegionIndex,
     stream: u16,
     entry: u16,
+    /// The header of the packet that made the expectation is still to be noted.
+    incomplete: bool,
 }
 
 /// The parts of each word that must be the same.
@@ -80,13 +82,16 @@ impl Prediction {
         region: RegionIndex(0),
         stream: 0,
         entry: 0,
+        incomplete: false,
     };
 
-    /// Expects more of the message that a packet is part of.
-    pub fn expect(&mut self, bytes: &[u8], connection: u32) {
-        if self.connection == connection
+    /// Completes the expectation that a packet has just made, if it made one.
+    #[inline]
+    pub fn complete(&mut self, bytes: &[u8]) {
+        if self.incomplete
             && let Some(header) = bytes.first_chunk()
         {
+            self.incomplete = false;
             self.words = words(header);
         }
     }
@@ -135,7 +140,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let message = self.incoming.at(entry);
         if message.progress == InProgress::Open {
             *shared.prediction = Prediction {
-                words: shared.prediction.words,
+                words: [0; 5],
                 base,
                 length: message.length,
                 msn: message.msn,
@@ -144,6 +149,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 region,
                 stream: message.stream,
                 entry,
+                incomplete: true,
             };
         }
     }
@@ -233,9 +239,10 @@ mod tests {
     fn only_what_may_vary_varies() {
         let mut prediction = Prediction {
             connection: 77,
+            incomplete: true,
             ..Prediction::NONE
         };
-        prediction.expect(&bytes(|_, _| ()), 77);
+        prediction.complete(&bytes(|_, _| ()));
         let same: [fn(&mut Header, &mut Data); 7] = [
             |h, _| h.path = 9,
             |h, _| h.generation = 9,
@@ -275,6 +282,18 @@ mod tests {
             ),
             (1, 70, 6, 80, Demand(9))
         );
+    }
+
+    #[test]
+    fn a_packet_of_another_message_changes_no_expectation() {
+        let mut prediction = Prediction {
+            connection: 77,
+            incomplete: true,
+            ..Prediction::NONE
+        };
+        prediction.complete(&bytes(|_, _| ()));
+        prediction.complete(&bytes(|_, d| d.msn = 5));
+        assert!(prediction.matches(&bytes(|_, _| ())).is_some());
     }
 
     #[test]

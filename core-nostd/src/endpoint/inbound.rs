@@ -115,7 +115,7 @@ where
                 result = record.handle_data(now, &mut shared, memory, packet);
                 if result.is_ok() {
                     demand = Some(data.demand);
-                    shared.prediction.expect(bytes, header.connection);
+                    shared.prediction.complete(bytes);
                 }
             }
             Kind::Ack => {
