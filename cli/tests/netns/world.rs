@@ -332,16 +332,15 @@ impl Process {
 
     /// Waits for an event on standard error.
     pub fn event(&self, name: &str) -> Value {
-        loop {
-            let line = self
-                .stderr
-                .recv_timeout(PATIENCE)
-                .unwrap_or_else(|_| panic!("no event `{name}`"));
+        let mut seen = Vec::new();
+        while let Ok(line) = self.stderr.recv_timeout(PATIENCE) {
             match serde_json::from_str::<Value>(&line) {
                 Ok(event) if event["event"] == name => return event,
-                _ => {}
+                _ => seen.push(line),
             }
         }
+        seen.extend(self.stdout.try_iter());
+        panic!("no event `{name}`, but: {}", seen.join("\n"));
     }
 
     /// Sends a signal by name.
