@@ -262,10 +262,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.suspect(number);
                 let enough = self.probes_that_prove(now);
                 // spec: MR-FENCE-001
-                if self.send_paths.at(u16::from(number)).probes >= enough && self.may_fence(number)
-                {
-                    self.fence(now, number);
-                    continue;
+                if self.send_paths.at(u16::from(number)).probes >= enough {
+                    if self.may_fence(number, enough) {
+                        self.fence(now, number);
+                        continue;
+                    }
+                    self.ask_witness(number);
                 }
             }
             if waiting.is_none_or(|(other, _)| at < other) {
