@@ -18,6 +18,7 @@ mod units;
 use clap::{Parser, Subcommand};
 use failure::Failure;
 use interrupt::Interrupt;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// RDMA over networks that lose packets: an independent implementation of the MetaRoCE transport
@@ -67,6 +68,7 @@ fn report(failure: &Failure, json: bool) {
     if json {
         output::json_line(&failure.to_json());
     } else {
-        eprintln!("metaroce: {failure}");
+        // Nobody may be listening.
+        let _ = writeln!(std::io::stderr(), "metaroce: {failure}");
     }
 }

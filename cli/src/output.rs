@@ -1,6 +1,6 @@
 //! What commands print: tables for people, JSON for programs.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use std::io::Write;
@@ -13,7 +13,9 @@ pub fn table(heading: &[&str]) -> Table {
     table
         .load_preset(presets::UTF8_HORIZONTAL_ONLY)
         .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(heading.to_vec());
+        .set_header(heading.to_vec())
+        .remove_style(TableComponent::HorizontalLines)
+        .remove_style(TableComponent::MiddleIntersections);
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_cell_alignment(if index == 0 {
             CellAlignment::Left

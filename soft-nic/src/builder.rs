@@ -276,6 +276,7 @@ impl NicBuilder {
             accepted: VecDeque::new(),
             events: VecDeque::new(),
             events_lost: 0,
+            reports: 0,
             completions: completions.clone(),
         };
         let shared = Arc::new(Shared::new(driver, self.spin).map_err(Error::system("eventfd"))?);

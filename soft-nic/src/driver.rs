@@ -34,6 +34,8 @@ pub(crate) struct Driver {
     pub accepted: VecDeque<Arc<Link>>,
     pub events: VecDeque<Event>,
     pub events_lost: u64,
+    /// Passes that reported something.
+    pub reports: u64,
     pub completions: CompletionQueue,
 }
 
@@ -42,6 +44,8 @@ pub(crate) struct Driver {
 pub(crate) struct Pass {
     /// Something was received, sent or reported.
     pub busy: bool,
+    /// Completions or other events were reported.
+    pub reported: bool,
     /// Events other than completions were reported.
     pub changed: bool,
 }
@@ -57,8 +61,10 @@ impl Driver {
         }
         busy |= self.transmit(now);
         let (reported, changed) = self.report();
+        self.reports += u64::from(reported);
         Pass {
             busy: busy | reported,
+            reported,
             changed,
         }
     }

@@ -266,12 +266,8 @@ impl Nic {
 
     /// Makes progress until `done` or the deadline (`None`: for ever), sleeping when there is nothing to do.
     /// Returns whether it was `done`.
-    pub fn progress_until(
-        &self,
-        deadline: Option<Instant>,
-        mut done: impl FnMut() -> bool,
-    ) -> bool {
-        self.shared.progress_until(deadline, |_| done())
+    pub fn progress_until(&self, deadline: Option<Instant>, done: impl FnMut() -> bool) -> bool {
+        self.shared.progress_until_unlocked(deadline, done)
     }
 
     /// For an event loop: makes progress, and returns how long to sleep at most before the next call. Meanwhile the

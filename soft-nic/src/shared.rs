@@ -93,24 +93,49 @@ impl Shared {
         pass.busy
     }
 
+    /// Tells those who wait that there is something for them.
     fn note(&self, pass: Pass) {
         if pass.changed {
             self.changed.notify_all();
         }
+        if pass.reported && self.asleep_until.load(Ordering::Relaxed) != 0 {
+            self.wake();
+        }
     }
 
-    /// Makes progress until `done` or the deadline; returns whether it was `done`.
+    /// Makes progress until `done` or the deadline; returns whether it was `done`, which is asked with the lock held.
     pub(crate) fn progress_until(
         &self,
         deadline: Option<Instant>,
         mut done: impl FnMut(&mut Driver) -> bool,
     ) -> bool {
+        self.progress_loop(deadline, |mut driver| done(&mut driver))
+    }
+
+    /// The same for an application's `done`, which is asked without the lock, since it may need it.
+    pub(crate) fn progress_until_unlocked(
+        &self,
+        deadline: Option<Instant>,
+        mut done: impl FnMut() -> bool,
+    ) -> bool {
+        self.progress_loop(deadline, |driver| {
+            drop(driver);
+            done()
+        })
+    }
+
+    fn progress_loop(
+        &self,
+        deadline: Option<Instant>,
+        mut done: impl FnMut(MutexGuard<'_, Driver>) -> bool,
+    ) -> bool {
         let mut idle_since: Option<Instant> = None;
         loop {
             let mut driver = self.lock();
             let pass = driver.pass();
+            let reports = driver.reports;
             self.note(pass);
-            if done(&mut driver) {
+            if done(driver) {
                 return true;
             }
             if pass.busy {
@@ -125,14 +150,11 @@ impl Shared {
                 return false;
             }
             if now.saturating_duration_since(*idle_since.get_or_insert(now)) < self.spin {
-                drop(driver);
                 std::hint::spin_loop();
                 continue;
             }
-            self.sleep(
-                driver,
-                deadline.map(|deadline| deadline.saturating_duration_since(now)),
-            );
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
+            self.sleep(self.lock(), reports, left);
         }
     }
 
@@ -164,8 +186,12 @@ impl Shared {
         }
     }
 
-    /// Sleeps until something comes in, the driver's next time, or `most`.
-    fn sleep(&self, mut driver: MutexGuard<'_, Driver>, most: Option<Duration>) {
+    /// Sleeps until something comes in, the driver's next time, or `most`; not at all if more was reported than the
+    /// `reports` that the caller knows of.
+    fn sleep(&self, mut driver: MutexGuard<'_, Driver>, reports: u64, most: Option<Duration>) {
+        if driver.reports != reports {
+            return;
+        }
         let now = driver.clock.now();
         let mut timeout = most.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
         if let Some(at) = driver.next_time() {
@@ -220,7 +246,8 @@ impl Shared {
                 std::hint::spin_loop();
                 continue;
             }
-            self.sleep(driver, None);
+            let reports = driver.reports;
+            self.sleep(driver, reports, None);
         }
     }
 

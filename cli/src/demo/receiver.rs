@@ -107,6 +107,10 @@ pub fn run(
             if completion.kind == CompletionKind::Write {
                 continue;
             }
+            if matches!(completion.status, Status::Flushed | Status::ConnectionLost) {
+                // The connection has ended; the sender says why.
+                continue;
+            }
             if completion.status != Status::Success {
                 received
                     .wrong

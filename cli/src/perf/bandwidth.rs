@@ -115,6 +115,7 @@ fn lap_of(
         bench.nic.progress_until(Some(deadline), || {
             !queue.is_empty() || matches!(bench.session.connection.phase(), Phase::Closed(_))
         });
+        bench.watch.look(bench.nic);
         completions.clear();
         queue.poll_into(&mut completions, 128);
         let now = Instant::now();

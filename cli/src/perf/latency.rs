@@ -41,6 +41,7 @@ pub fn run(bench: &Bench<'_>, size: u64) -> Result<Outcome, Failure> {
         };
         let took = posted_at.elapsed();
         let Some(completion) = completion else { break };
+        bench.watch.look(bench.nic);
         tally.count(completion.status, took);
         if tally.succeeded == WARM_UP {
             start = Instant::now();

@@ -5,6 +5,7 @@ mod figures;
 mod latency;
 mod operation;
 mod verify;
+mod watch;
 
 use crate::args::{Address, ConnectionArgs, NicArgs, peer_addresses};
 use crate::failure::Failure;
@@ -18,6 +19,7 @@ use metaroce_soft::core::memory::Access;
 use metaroce_soft::{Buffer, MESSAGES, MemoryRegion, Nic, STREAMS};
 use serde_json::json;
 use std::time::Duration;
+use watch::Watch;
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -78,6 +80,9 @@ pub struct PerfArgs {
     /// Most bytes of the server's window to use
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_size)]
     window: u64,
+    /// Print what happens to the connection and its planes as it happens: JSON lines on standard error
+    #[arg(long)]
+    events: bool,
     /// Time to wait for the connection
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     connect_timeout: Duration,
@@ -103,6 +108,7 @@ pub struct Bench<'a> {
     window: u64,
     interrupt: &'a Interrupt,
     quiet: bool,
+    watch: &'a Watch,
 }
 
 /// Runs the command.
@@ -175,6 +181,8 @@ fn measure(
     let buffer = Buffer::new(bytes)
         .map_err(|error| Failure::System(format!("{bytes} bytes of memory: {error}")))?;
     let local = nic.register(&buffer, Access::LOCAL_WRITE)?;
+    let watch = Watch::new(arguments.events);
+    watch.opened();
     let bench = Bench {
         arguments,
         nic: &nic,
@@ -183,6 +191,7 @@ fn measure(
         window,
         interrupt,
         quiet: json,
+        watch: &watch,
     };
     let mut outcomes = Vec::new();
     for size in arguments.sizes() {
@@ -214,6 +223,7 @@ fn measure(
             "paths": arguments.connection.paths,
             "payload_bytes": nic.payload_bytes(),
             "results": results,
+            "events": watch.into_events(&nic),
             "connection": statistics,
         }));
     } else {

@@ -231,6 +231,7 @@ impl Check {
                     .map_err(|error| lost(error.to_string()))?;
                 open += 1;
             }
+            bench.watch.look(bench.nic);
             match queue.wait(Some(Duration::from_millis(100))) {
                 Some(completion) if completion.status == Status::Success => open -= 1,
                 Some(completion) => {

@@ -116,7 +116,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             .saturating_add(marked as u16);
         if news || delivered != 0 {
             self.answered_at = now;
-            self.probe_backoff = 0;
             self.path_answered(now, number);
         }
         self.adjust(now, number, u32::from(delivered), u32::from(lost), marked);
@@ -217,6 +216,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         sample: u32,
         block: &AckBlock,
     ) {
+        // The clock went back since: no sample at all.
+        // spec: MR-TIME-003
+        if sample >= 1 << 31 {
+            return;
+        }
         let sample = sample.saturating_sub(block.delay_ns()).max(1);
         let path = self.send_paths.at_mut(u16::from(number));
         path.rtt.sample(sample);

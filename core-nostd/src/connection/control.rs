@@ -20,7 +20,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn poll_control<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.has_due(due::INIT) {
@@ -134,7 +134,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-SETUP-014
     fn send_init<const R: usize, const V: usize>(
         &mut self,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
         let parameters = Self::offer_parameters(shared.config, self.config.paths, self.service)?;
@@ -161,7 +161,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-SETUP-016
     fn send_accept<const R: usize, const V: usize>(
         &mut self,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
         let parameters = Self::offer_parameters(shared.config, PATHS as u8, self.service)?;
@@ -290,7 +290,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         .encode(out)
         .ok()?;
         self.statistics.probes_sent = self.statistics.probes_sent.wrapping_add(1);
-        if attempt == 0 && self.is_clear() {
+        let carries = !self.send_paths.at(u16::from(number)).inflight.is_empty();
+        if attempt == 0 && carries && self.is_clear() {
             self.suspect(number);
         }
         let at = self.probe_time(number);
@@ -304,7 +305,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(crate) fn handle_probe<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         probe: &Probe,
         ce: bool,
     ) -> Result<(), crate::stats::DropReason> {

@@ -316,7 +316,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             let worse = u64::from(own_bad) * u64::from(others) * 50
                 > (u64::from(other_bad) * 200 + u64::from(others)) * u64::from(own);
             path.worse = if worse { path.worse + 1 } else { 0 };
-            if path.worse >= COMPARISONS_LOST {
+            // One that is drained would never hear what makes it active again.
+            if path.worse >= COMPARISONS_LOST && !path.is_drained() {
                 path.worse = 0;
                 path.state = PathState::Draining;
                 let (plane, entropy) = (path.plane, path.entropy);

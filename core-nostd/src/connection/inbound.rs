@@ -1,5 +1,6 @@
 //! DATA comes in: each packet is checked and goes straight to its final address, in whatever order it comes.
 
+use super::prediction::Varying;
 use super::{Connection, RESPONSE_STREAM, Shared, Timer};
 use crate::memory::{Access, AccessFault, LocalSlice, Memory, RegionIndex};
 use crate::message::incoming::{InMessage, InProgress, NO_BUFFER};
@@ -31,15 +32,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         now: Instant,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        packet: &DataPacket<'_>,
+        packet: DataPacket<'_>,
     ) -> Result<(), DropReason> {
         let DataPacket {
             header,
             data,
             payload,
             ce,
-        } = *packet;
-        let (header, data) = (&header, &data);
+        } = packet;
         // spec: MR-PATH-009
         self.current_generation(header.path, header.generation)?;
         let number = u16::from(header.path);
@@ -79,11 +79,34 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // spec: MR-MSG-011
             Opcode::Nop => {}
         }
+        let varying = Varying {
+            path: header.path,
+            generation: header.generation,
+            flags: header.flags,
+            psn: header.psn,
+            tsn: header.tsn,
+            offset: data.offset,
+            demand: data.demand,
+        };
+        self.accepted(now, shared, varying, payload.len(), ce);
+        Ok(())
+    }
+
+    /// Records a packet whose content was accepted, and sees to its acknowledgment.
+    #[inline(always)]
+    pub(super) fn accepted<const R: usize, const V: usize>(
+        &mut self,
+        now: Instant,
+        shared: &Shared<'_, R, V>,
+        packet: Varying,
+        length: usize,
+        ce: bool,
+    ) {
         self.statistics.packets_received += 1;
-        self.statistics.bytes_received += payload.len() as u64;
-        let path = self.receive_paths.at_mut(number);
-        path.accept(header.psn);
-        let noted = path.note_transmission(now, header.tsn, header.psn, ce);
+        self.statistics.bytes_received += length as u64;
+        let path = self.receive_paths.at_mut(u16::from(packet.path));
+        path.accept(packet.psn);
+        let noted = path.note_transmission(now, packet.tsn, packet.psn, ce);
         path.unacknowledged += 1;
         // spec: MR-PATH-013, MR-PATH-014
         if noted.gap {
@@ -92,21 +115,20 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if noted.gap
             || noted.ce_changed
-            || header.flags.contains(Flags::ACK_REQUEST)
+            || packet.flags.contains(Flags::ACK_REQUEST)
             || path.unacknowledged >= shared.config.ack_packets
         {
-            self.ack_now.insert(header.path);
+            self.ack_now.insert(packet.path);
         } else {
             // spec: MR-PATH-014
-            self.ack_later.insert(header.path);
+            self.ack_later.insert(packet.path);
             self.timers
                 .advance(Timer::Ack, now + shared.config.ack_delay);
         }
-        Ok(())
     }
 
     /// Checks that a path exists and that its generation is the current one, or opens the next one if a FENCE has ended the current.
-    #[inline]
+    #[inline(always)]
     pub(super) fn current_generation(
         &mut self,
         number: u8,
@@ -133,8 +155,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Checks that a stream takes messages, and that this one is not over. Returns whether it is its turn.
-    #[inline]
-    fn in_turn(&self, data: &Data) -> Result<bool, DropReason> {
+    #[inline(always)]
+    fn in_turn(&self, data: Data) -> Result<bool, DropReason> {
         // spec: MR-STREAM-001
         if data.stream >= self.agreed.streams {
             return Err(DropReason::UnknownStream);
@@ -155,13 +177,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         Ok(ahead == 0)
     }
 
-    #[inline]
+    #[inline(always)]
     fn accept_write<M: Memory, const R: usize, const V: usize>(
         &mut self,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        header: &Header,
-        data: &Data,
+        header: Header,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         let turn = self.in_turn(data)?;
@@ -200,6 +222,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Err(self.refuse(data, ErrorCode::MemoryFault, 0));
         }
         self.count_placed(shared, memory, index, payload, turn);
+        if let Some((region, offset)) = place {
+            self.predict(
+                shared,
+                index,
+                region,
+                offset.wrapping_sub(u64::from(data.offset)),
+            );
+        }
         Ok(())
     }
 
@@ -207,8 +237,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         &mut self,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        header: &Header,
-        data: &Data,
+        header: Header,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         let turn = self.in_turn(data)?;
@@ -257,7 +287,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn buffer_for<const R: usize, const V: usize>(
         &mut self,
         shared: &mut Shared<'_, R, V>,
-        data: &Data,
+        data: Data,
         rsn: u32,
         attempt: u8,
         known: Option<u16>,
@@ -316,11 +346,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The record of a message that a packet belongs to; a new one if there is none. The packet fits what is known of it.
-    #[inline]
+    #[inline(always)]
     fn open_message(
         &mut self,
-        header: &Header,
-        data: &Data,
+        header: Header,
+        data: Data,
         payload: &[u8],
         attempt: u8,
         buffer: u16,
@@ -356,7 +386,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Counts the bytes of a packet that was placed; a message that is whole completes when it is its turn.
-    #[inline]
+    #[inline(always)]
     fn count_placed<M: Memory, const R: usize, const V: usize>(
         &mut self,
         shared: &mut Shared<'_, R, V>,
@@ -381,7 +411,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         &mut self,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        data: &Data,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         let turn = self.in_turn(data)?;
@@ -441,7 +471,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         now: Instant,
         shared: &mut Shared<'_, R, V>,
         memory: &mut M,
-        data: &Data,
+        data: Data,
         payload: &[u8],
     ) -> Result<(), DropReason> {
         if data.stream != RESPONSE_STREAM {

@@ -19,8 +19,10 @@ mod outbound;
 mod packet;
 mod pieces;
 mod post;
+mod prediction;
 mod requests;
 mod routes;
+mod run;
 mod timers;
 
 use crate::config::{ConnectionConfig, EndpointConfig};
@@ -45,6 +47,8 @@ use crate::wire::{CloseMode as WireCloseMode, Cookie, Planes, Trailer};
 use crate::work::{CloseReason, ConnectionHandle};
 
 pub(crate) use inbound::DataPacket;
+pub(crate) use packet::Template;
+pub(crate) use prediction::{Prediction, Varying};
 pub(crate) use timers::Timer;
 use timers::Timers;
 
@@ -60,6 +64,10 @@ pub(crate) struct Shared<'a, const REGIONS: usize, const RECEIVES: usize> {
     pub receives: &'a mut Receives<RECEIVES>,
     /// The rate hint for the peer, Mbit/s.
     pub hint_mbps: u32,
+    /// What the latest packet's message has in common; dropped when a message number may mean another message.
+    pub template: &'a mut Template,
+    /// What the next DATA packet is expected to be.
+    pub prediction: &'a mut Prediction,
 }
 
 /// Where a connection is in its life.
@@ -150,6 +158,8 @@ pub struct Connection<
     run_path: u8,
     run_left: u8,
     run_carried: u8,
+    /// The request that the run carries, if it may go on with [`run`]; it has more than the packet sent.
+    run_message: u16,
     /// Packets that count in the window.
     outstanding: u32,
     /// The window, and not the application or the pacer, held the sender back last time.
@@ -208,7 +218,8 @@ pub struct Connection<
     fence_due: Bits,
     fence_ack_due: Bits,
     probe_allowed_at: Instant,
-    probe_backoff: u8,
+    /// Probes in a row that asked whether the peer is there, and were not answered by anything.
+    asked: u8,
     announce_number: u32,
     hint_number: u32,
     setup_attempts: u8,
@@ -288,6 +299,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             run_path: 0,
             run_left: 0,
             run_carried: 0,
+            run_message: outgoing::NONE,
             outstanding: 0,
             limited: false,
             min_rtt: MinimumRtt::new(),
@@ -334,7 +346,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             fence_due: Bits::EMPTY,
             fence_ack_due: Bits::EMPTY,
             probe_allowed_at: now,
-            probe_backoff: 0,
+            asked: 0,
             announce_number: 0,
             hint_number: 0,
             setup_attempts: 0,

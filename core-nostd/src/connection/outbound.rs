@@ -48,7 +48,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn acknowledge<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Transmit {
         let path = self.ack_now.next_from(self.ack_next).unwrap_or(0);
@@ -116,9 +116,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn poll_data<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
+        if let Some(transmit) = self.continue_run(now, shared, out) {
+            return Some(transmit);
+        }
         let wants = !self.lost_paths.is_empty()
             || !self.orphans.is_empty()
             || self.active_count != 0
@@ -150,7 +153,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if record.lost.is_empty() {
                 self.lost_paths.remove(path);
             }
-            return self.send_slot(now, shared, path, index, out);
+            return self.send_slot(now, shared, path, index, false, out);
         }
         self.send_new(now, shared, window, out)
     }
@@ -160,7 +163,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn send_new<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         window: u32,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
@@ -173,10 +176,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return None;
         };
         let index = match self.slots.pop(&mut self.orphans) {
-            Some(index) => index,
+            Some(index) => {
+                self.run_message = NONE;
+                index
+            }
             None => match self.next_piece() {
                 Some(piece) => {
                     let index = self.slots.allocate()?;
+                    let goes_on = Self::is_request(piece.message)
+                        && self.requests.at(piece.message).has_unsent();
+                    self.run_message = if goes_on { piece.message } else { NONE };
                     let attempt = self.message(piece.message).attempt;
                     let slot = self.slots.at_mut(index);
                     slot.message = piece.message;
@@ -201,7 +210,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         // spec: MR-PATH-001
         slot.psn = record.next_psn;
         record.next_psn = record.next_psn.wrapping_add(1);
-        let transmit = self.send_slot(now, shared, path, index, out);
+        let transmit = self.send_slot(now, shared, path, index, false, out);
         self.carried(path, window);
         transmit
     }

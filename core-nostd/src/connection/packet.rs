@@ -1,16 +1,49 @@
 //! A slot becomes a packet: its header is written, its content named, its transmission noted.
 
 use super::{Connection, RESPONSE_BIT, RESPONSE_STREAM, Shared, Timer};
-use crate::memory::Access;
+use crate::memory::{Access, LocalSlice};
 use crate::message::outgoing::{self, OutMessage, Progress};
 use crate::path::inflight::{NONE, Slot};
 use crate::time::Instant;
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
 use crate::wire::{
-    DATA_SIZE, Data, Demand, ErrorCode, ErrorReport, Flags, Header, Kind, Opcode, SendAddress,
-    encode_data,
+    DATA_SIZE, Data, Demand, ErrorCode, ErrorReport, Flags, HEADER_SIZE, Header, Kind, Opcode,
+    SendAddress, encode_data, encode_data_again,
 };
 use crate::work::Status;
+
+/// What all packets of a message have in common: their DATA header but for demand and offset, and where their bytes are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Template {
+    bytes: [u8; DATA_SIZE - HEADER_SIZE],
+    local: Option<LocalSlice>,
+    /// Local id of the connection; 0: of none.
+    owner: u32,
+    message: u16,
+    attempt: u8,
+    flags: Flags,
+    /// What tells the message from another one that had its record before.
+    identity: (u32, u32, u16, Opcode),
+}
+
+impl Template {
+    /// Whether it is that of a request that has gone on since.
+    #[inline(always)]
+    pub const fn is_of(&self, owner: u32, request: u16) -> bool {
+        self.owner == owner && self.message == request
+    }
+
+    /// Of no message.
+    pub const NONE: Self = Self {
+        bytes: [0; DATA_SIZE - HEADER_SIZE],
+        local: None,
+        owner: 0,
+        message: NONE,
+        attempt: 0,
+        flags: Flags::NONE,
+        identity: (0, 0, 0, Opcode::Nop),
+    };
+}
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
@@ -20,9 +53,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn send_slot<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
         path: u8,
         index: u16,
+        known: bool,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.regions_seen != shared.regions.withdrawals() {
@@ -64,26 +98,100 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             psn: slot.psn,
             tsn: slot.tsn,
         };
-        let transmit = self.write_data(header, &slot, plane, entropy, out);
+        let mut transmit = self.write_data(
+            header,
+            &slot,
+            (plane, entropy),
+            (shared.template, known),
+            out,
+        );
+        if let Some(transmit) = &mut transmit {
+            transmit.slot = index;
+        }
         let wire = transmit.map_or(0, |transmit| transmit.length as u32)
             + u32::from(shared.config.overhead_bytes);
         self.pacer.sent(now, wire);
         transmit
     }
 
+    /// Writes a slot's packet. What all packets of a message have in common is taken from the packet before if that was of the same message.
     #[inline(always)]
     pub(super) fn write_data(
         &self,
-        mut header: Header,
+        header: Header,
         slot: &Slot,
-        plane: u8,
-        entropy: u16,
+        (plane, entropy): (u8, u16),
+        (template, known): (&mut Template, bool),
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
+        if !known && !self.fits(template, slot) {
+            *template = self.template(slot);
+        }
+        let mut fixed = [0; DATA_SIZE];
+        let flags = Flags(header.flags.0 | template.flags.0);
+        // spec: MR-WIRE-019
+        let demand = Demand::from_bytes(self.queued_bytes);
+        encode_data_again(
+            &Header { flags, ..header },
+            &template.bytes,
+            demand,
+            slot.offset,
+            &mut fixed,
+        );
+        if let Some(place) = out.first_chunk_mut::<DATA_SIZE>() {
+            *place = fixed;
+        }
+        let mut transmit = self.transmit(plane, entropy, Class::Data, DATA_SIZE)?;
+        // spec: MR-WIRE-009, MR-WIRE-010
+        transmit.ecn = Ecn::Ect0;
+        if slot.length != 0 {
+            transmit.length += usize::from(slot.length);
+            // spec: MR-LOSS-005
+            match template.local {
+                Some(local) => {
+                    let offset = local.offset.wrapping_add(u64::from(slot.offset));
+                    transmit.payload = Some(LocalSlice {
+                        offset,
+                        length: u32::from(slot.length),
+                        ..local
+                    });
+                }
+                None => {
+                    self.write_inline(slot, out);
+                    transmit.header_length += usize::from(slot.length);
+                }
+            }
+        }
+        Some(transmit)
+    }
+
+    /// Whether a template is that of a slot's message.
+    #[inline(always)]
+    pub(super) fn fits(&self, template: &Template, slot: &Slot) -> bool {
+        template.owner == self.local_id
+            && template.message == slot.message
+            && template.attempt == slot.attempt
+            && (slot.message == NONE || template.identity == self.message(slot.message).identity())
+    }
+
+    /// Writes the bytes that a message carries itself behind the header.
+    #[inline(never)]
+    fn write_inline(&self, slot: &Slot, out: &mut [u8; HEADER_BUFFER]) {
+        let (from, length) = (slot.offset as usize, usize::from(slot.length));
+        if let (Some(place), Some(bytes)) = (
+            out.get_mut(DATA_SIZE..DATA_SIZE + length),
+            self.message(slot.message).inline.get(from..from + length),
+        ) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// What all packets of a slot's message have in common.
+    #[inline(never)]
+    fn template(&self, slot: &Slot) -> Template {
         let mut data = Data {
             opcode: Opcode::Nop,
-            // spec: MR-WIRE-019
-            demand: Demand::from_bytes(self.queued_bytes),
+            demand: Demand::NONE,
             // spec: MR-WIRE-018
             stream: RESPONSE_STREAM,
             msn: 0,
@@ -93,14 +201,17 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             key: 0,
             immediate: 0,
         };
-        let mut length = DATA_SIZE;
-        let mut payload = None;
+        let mut new = Template {
+            owner: self.local_id,
+            message: slot.message,
+            attempt: slot.attempt,
+            ..Template::NONE
+        };
         // spec: MR-MSG-010
         if slot.message != NONE {
             let message = self.message(slot.message);
             data.opcode = message.opcode;
             data.length = message.length;
-            data.offset = slot.offset;
             match message.opcode {
                 Opcode::ReadResponse | Opcode::AtomicResponse => data.key = message.immediate,
                 Opcode::Error => {}
@@ -112,43 +223,27 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     data.immediate = message.immediate;
                     if message.is_send() {
                         data.key = 0;
+                        let rsn = message.address as u32;
                         data.address = SendAddress {
-                            rsn: message.address as u32,
+                            rsn,
                             attempt: slot.attempt,
                         }
                         .to_bits();
                     }
-                    header.flags = header
-                        .flags
-                        // spec: MR-MSG-013
-                        .with(Flags::SOLICITED, message.has(OutMessage::SOLICITED));
+                    // spec: MR-MSG-013
+                    new.flags =
+                        Flags::NONE.with(Flags::SOLICITED, message.has(OutMessage::SOLICITED));
                 }
             }
-            if slot.length != 0 {
-                // spec: MR-LOSS-005
-                payload = message.local(slot.offset, u32::from(slot.length));
-                if payload.is_none() {
-                    let end = DATA_SIZE + usize::from(slot.length);
-                    let from = slot.offset as usize;
-                    if let (Some(place), Some(bytes)) = (
-                        out.get_mut(DATA_SIZE..end),
-                        message.inline.get(from..from + usize::from(slot.length)),
-                    ) {
-                        place.copy_from_slice(bytes);
-                    }
-                    length = end;
-                }
-            }
+            new.local = message.local(0, 0);
+            new.identity = message.identity();
         }
-        if let Some(fixed) = out.first_chunk_mut::<DATA_SIZE>() {
-            encode_data(&header, &data, fixed);
+        let mut fixed = [0; DATA_SIZE];
+        encode_data(&Header::new(Kind::Data, 0), &data, &mut fixed);
+        if let Some(bytes) = fixed.last_chunk() {
+            new.bytes = *bytes;
         }
-        let mut transmit = self.transmit(plane, entropy, Class::Data, length)?;
-        // spec: MR-WIRE-009, MR-WIRE-010
-        transmit.ecn = Ecn::Ect0;
-        transmit.length += payload.map_or(0, |place| place.length as usize);
-        transmit.payload = payload;
-        Some(transmit)
+        new
     }
 
     /// Regions were withdrawn since a packet last left: messages whose bytes can no longer be read end here.
@@ -161,9 +256,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     ) {
         self.regions_seen = shared.regions.withdrawals();
         for number in (0..MESSAGES as u16).flat_map(|index| [index, index | RESPONSE_BIT]) {
-            if self.message(number).progress == Progress::Open
-                && !self.content_is_there(shared, number)
-            {
+            let open = matches!(
+                self.message(number).progress,
+                Progress::Open | Progress::Waiting
+            );
+            if open && !self.content_is_there(shared, number) {
                 self.content_is_gone(now, number);
             }
         }
@@ -247,7 +344,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         let mut slot = *self.slots.at(failed.slot);
         slot.message = NONE;
-        self.write_data(header, &slot, failed.plane, failed.entropy, out)
+        slot.length = 0;
+        slot.offset = 0;
+        let way = (failed.plane, failed.entropy);
+        self.write_data(header, &slot, way, (&mut { Template::NONE }, false), out)
     }
 
     /// Every outstanding packet of a message will carry nothing when it is sent again.
@@ -256,8 +356,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         for slot in self.slots.iter_mut().filter(|slot| slot.message == number) {
             slot.message = NONE;
             slot.length = 0;
+            slot.offset = 0;
         }
         self.message_mut(number).outstanding = 0;
+        self.stop_run_of(number);
     }
 
     /// A datagram of this connection over a plane.

@@ -190,4 +190,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         self.answered_at = self.answered_at.max(now);
     }
+
+    /// Whether a number is that of a request, not of a response.
+    pub(super) const fn is_request(number: u16) -> bool {
+        number & RESPONSE_BIT == 0
+    }
 }

@@ -243,7 +243,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Refuses a packet for a reason that ends its stream, and reports it.
     #[cold]
-    pub(super) fn refuse(&mut self, data: &Data, code: ErrorCode, attempt: u8) -> DropReason {
+    pub(super) fn refuse(&mut self, data: Data, code: ErrorCode, attempt: u8) -> DropReason {
         // spec: MR-ERR-002
         if let Err(reason) = self.report(data, code, attempt) {
             return reason;
@@ -255,7 +255,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Queues an error report about a message, if there is room for one.
     pub(super) fn report(
         &mut self,
-        data: &Data,
+        data: Data,
         code: ErrorCode,
         attempt: u8,
     ) -> Result<(), DropReason> {
@@ -336,6 +336,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 if message.outstanding != 0 {
                     self.withdraw_slots(index);
                 }
+                self.stop_run_of(index);
                 if message.has(OutMessage::STARTED) && message.expects_response() {
                     self.reads -= 1;
                     let record = self.streams.at_mut(stream);

@@ -256,62 +256,80 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// The first packet after a pause is outstanding: from now on the peer owes an answer.
     pub(super) fn something_outstanding(&mut self, now: Instant) {
         self.answered_at = self.answered_at.max(now);
-        self.timers
-            .advance(Timer::Idle, now + self.config.failure_timeout);
+        self.timers.advance(Timer::Idle, now + self.patience());
     }
 
-    /// Whether the peer owes an answer.
-    fn is_owed(&self) -> bool {
-        self.slots.used() != 0 || self.keep_alive_pending()
-    }
-
-    /// A probe was sent though nothing was outstanding, and is not answered.
-    fn keep_alive_pending(&self) -> bool {
-        self.answered_at > self.heard_at
+    /// How long the peer may be silent, with nothing but a response awaited, before it is asked whether it is there.
+    fn patience(&self) -> Duration {
+        Duration::from_nanos(self.config.failure_timeout.as_nanos() / 4)
     }
 
     fn idle_timeout(&mut self, now: Instant) {
         if !self.is_open() {
             return;
         }
-        let next = if self.is_owed() {
+        let timeout = self.config.failure_timeout;
+        if self.slots.used() != 0 {
             // spec: MR-TIME-001
-            let deadline = self.answered_at + self.config.failure_timeout;
+            let deadline = self.answered_at + timeout;
             if now >= deadline {
                 self.fail(now, CloseReason::Unreachable);
                 return;
             }
-            deadline
-        } else if self.config.keep_alive == Duration::ZERO {
+            // Not later: what was acknowledged may leave a response awaited.
+            self.timers
+                .set(Timer::Idle, deadline.min(now + self.patience()));
+            return;
+        }
+        let keep_alive = self.config.keep_alive;
+        // spec: MR-TIME-001, MR-TIME-002
+        let (silence, rest) = if self.reads != 0 {
+            let rest = Duration::from_nanos(timeout.as_nanos() * 3 / 4);
+            (self.patience(), rest)
+        } else if keep_alive == Duration::ZERO {
             return;
         } else {
-            // spec: MR-TIME-002
-            let deadline = self.heard_at + self.config.keep_alive;
-            if now >= deadline {
-                self.keep_alive(now);
-                now + self.config.failure_timeout
+            (keep_alive, timeout)
+        };
+        let next = if self.asked == 0 {
+            let due = self.heard_at + silence;
+            if now >= due {
+                self.answered_at = now;
+                self.ask(now)
             } else {
-                deadline
+                due
             }
+        } else if now >= self.answered_at + rest {
+            self.fail(now, CloseReason::Unreachable);
+            return;
+        } else {
+            self.ask(now)
         };
         self.timers.set(Timer::Idle, next);
     }
 
-    /// Asks the peer whether it is there: a probe over every sound path's turn, the first now.
-    fn keep_alive(&mut self, now: Instant) {
-        self.answered_at = now.max(self.heard_at + Duration::from_nanos(1));
+    /// Asks the peer whether it is there, over every sound path. Returns when to ask again.
+    // spec: MR-TIME-002
+    fn ask(&mut self, now: Instant) -> Instant {
         for number in self.paths() {
             if self.is_sound(number) {
                 self.probe_due.insert(number);
             }
         }
         self.set_due(due::PROBES);
+        let first =
+            (4 * u64::from(self.min_rtt_ns())).max(self.config.min_probe_timeout.as_nanos());
+        let longest = self.config.failure_timeout.as_nanos() / 16;
+        let pause = (first << self.asked.min(16)).min(longest).max(1);
+        self.asked = self.asked.saturating_add(1);
+        now + Duration::from_nanos(pause)
     }
 
     /// A valid datagram of the peer came in.
     #[inline]
     pub(super) fn heard(&mut self, now: Instant) {
         self.heard_at = now;
+        self.asked = 0;
         if self.slots.used() == 0 {
             self.answered_at = now;
         }

@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use super::Endpoint;
 use super::outbound::Stateless;
 use super::table::{ConnectionEntry, Shares, connection_at, lookup};
-use crate::connection::{Connection, DataPacket, Shared, State};
+use crate::connection::{Connection, DataPacket, Shared, State, Varying};
 use crate::memory::Memory;
 use crate::rate::allocator::Share;
 use crate::schedule::Ring;
@@ -59,6 +59,12 @@ where
         bytes: &[u8],
         memory: &mut M,
     ) -> Result<(), DropReason> {
+        if let Some(header) = bytes.first_chunk()
+            && let Some(varying) = self.prediction.matches(header)
+            && let Some(result) = self.dispatch_predicted(now, meta, bytes, varying, memory)
+        {
+            return result;
+        }
         // spec: MR-SEC-001
         let header = Header::decode(bytes)?;
         if header.kind.is_setup() {
@@ -90,6 +96,8 @@ where
             regions: &self.regions,
             receives: &mut self.receives,
             hint_mbps: 0,
+            template: &mut self.template,
+            prediction: &mut self.prediction,
         };
         let mut demand = None;
         let mut result = Ok(());
@@ -104,9 +112,10 @@ where
                     ce,
                 };
                 // A refusal or a duplicate is answered, too.
-                result = record.handle_data(now, &mut shared, memory, &packet);
+                result = record.handle_data(now, &mut shared, memory, packet);
                 if result.is_ok() {
-                    demand = Some(packet.data.demand);
+                    demand = Some(data.demand);
+                    shared.prediction.expect(bytes, header.connection);
                 }
             }
             Kind::Ack => {
@@ -120,7 +129,7 @@ where
             Kind::Probe => {
                 let probe = Probe::decode(&header, body)?;
                 record.heard_from_peer(now);
-                record.handle_probe(now, &shared, &probe, ce)?;
+                record.handle_probe(now, &mut shared, &probe, ce)?;
             }
             Kind::Fence => {
                 let fence = Fence::decode(&header, body)?;
@@ -178,6 +187,60 @@ where
             self.schedule.push(entries, Ring::Events, index);
         }
         result
+    }
+
+    /// A DATA packet like the one before.
+    #[inline(always)]
+    fn dispatch_predicted<M: Memory>(
+        &mut self,
+        now: Instant,
+        meta: &ReceiveMeta,
+        bytes: &[u8],
+        varying: Varying,
+        memory: &mut M,
+    ) -> Option<Result<(), DropReason>> {
+        let id = self.prediction.connection;
+        let index = (id & self.index_mask) as u16;
+        let entries = self.entries.borrow_mut();
+        let entry = entries.get_mut(usize::from(index))?;
+        let record = entry
+            .connection
+            .as_mut()
+            .filter(|record| record.local_id == id && record.is_open())?;
+        let payload = take_trailer(bytes, record.trailer, meta.checksum_verified)
+            .ok()?
+            .get(wire::DATA_SIZE..)?;
+        let mut shared = Shared {
+            config: &self.config,
+            regions: &self.regions,
+            receives: &mut self.receives,
+            hint_mbps: 0,
+            template: &mut self.template,
+            prediction: &mut self.prediction,
+        };
+        let result = record.handle_predicted(
+            now,
+            &mut shared,
+            memory,
+            varying,
+            payload,
+            meta.ecn == Ecn::Ce,
+        )?;
+        record.heard_from_peer(now);
+        let has_events = record.has_events();
+        let is_ready = entry.links.is_queued(Ring::Ready);
+        if self.config.hints && !entry.share.is_current(now, varying.demand) {
+            let nobody = Share::IDLE;
+            self.allocator
+                .observe(now, index, varying.demand, &mut Shares { entries, nobody });
+        }
+        if !is_ready {
+            self.schedule.push(entries, Ring::Ready, index);
+        }
+        if has_events {
+            self.schedule.push(entries, Ring::Events, index);
+        }
+        Some(result)
     }
 
     /// Apart from the rest, which must not pay for the room that a new connection takes on the stack.

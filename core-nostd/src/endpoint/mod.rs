@@ -8,7 +8,7 @@ use core::borrow::BorrowMut;
 use core::net::SocketAddr;
 
 use crate::config::{ConfigError, ConnectionConfig, EndpointConfig, MAX_PLANES};
-use crate::connection::{Connection, Shared, State};
+use crate::connection::{Connection, Prediction, Shared, State, Template};
 use crate::handshake::Secret;
 use crate::memory::{Access, Region, RegionError, RegionIndex, Regions};
 use crate::message::receives::Receives;
@@ -51,6 +51,8 @@ pub struct Endpoint<
     schedule: Schedule,
     stateless: Table<Option<Stateless>, STATELESS>,
     /// How many of them wait.
+    template: Template,
+    prediction: Prediction,
     answers: u8,
     statistics: EndpointStatistics,
     index_mask: u32,
@@ -118,6 +120,8 @@ where
             regions: Regions::new(),
             receives: Receives::new(),
             schedule: Schedule::new(),
+            template: Template::NONE,
+            prediction: Prediction::NONE,
             stateless: Table::filled(None),
             answers: 0,
             statistics: EndpointStatistics::ZERO,
@@ -239,6 +243,8 @@ where
                     regions: &self.regions,
                     receives: &mut self.receives,
                     hint_mbps: 0,
+                    template: &mut self.template,
+                    prediction: &mut self.prediction,
                 };
                 record.post_receive(&mut shared, stream, receive)?;
                 let _ = now;

@@ -77,6 +77,8 @@ where
                 regions: &self.regions,
                 receives: &mut self.receives,
                 hint_mbps: hint_mbps.unwrap_or(0),
+                template: &mut self.template,
+                prediction: &mut self.prediction,
             };
             if let Some(transmit) = record.poll_transmit(now, &mut shared, header) {
                 // A sender that its line holds back never comes to the end below.

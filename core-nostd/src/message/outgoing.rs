@@ -162,6 +162,13 @@ impl OutMessage {
         matches!(self.opcode, Opcode::ReadRequest | Opcode::AtomicRequest)
     }
 
+    /// What tells it from other messages that are or were in the same record.
+    #[inline(always)]
+    #[must_use]
+    pub const fn identity(&self) -> (u32, u32, u16, Opcode) {
+        (self.msn, self.immediate, self.stream, self.opcode)
+    }
+
     /// Whether its bytes travel as SEND.
     #[inline]
     #[must_use]

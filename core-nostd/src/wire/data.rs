@@ -3,7 +3,7 @@
 use super::bytes::{put, u8_at, u16_at, u32_at, u64_at, zero};
 use super::demand::Demand;
 use super::error::{DecodeError, short};
-use super::header::{Flags, Header, Kind};
+use super::header::{Flags, HEADER_SIZE, Header, Kind};
 
 /// Size of a DATA datagram without its payload and trailer, in bytes.
 pub const DATA_SIZE: usize = 48;
@@ -344,6 +344,22 @@ pub fn encode_data(header: &Header, data: &Data, out: &mut [u8; DATA_SIZE]) {
     put::<32, 8, 48>(out, data.address.to_be_bytes());
     put::<40, 4, 48>(out, data.key.to_be_bytes());
     put::<44, 4, 48>(out, data.immediate.to_be_bytes());
+}
+
+/// Writes the 48 bytes in front of another packet of a message: `common` is what [`encode_data`] wrote behind the common header for one
+/// of its packets, of which demand and offset change.
+#[inline(always)]
+pub fn encode_data_again(
+    header: &Header,
+    common: &[u8; DATA_SIZE - HEADER_SIZE],
+    demand: Demand,
+    offset: u32,
+    out: &mut [u8; DATA_SIZE],
+) {
+    header.put(out);
+    put::<16, 32, 48>(out, *common);
+    put::<17, 1, 48>(out, [demand.0]);
+    put::<28, 4, 48>(out, offset.to_be_bytes());
 }
 
 /// What the address field of SEND and SEND_IMM holds: which posted buffer, and which attempt.

@@ -47,7 +47,7 @@ pub use control::{
 };
 pub use data::{
     ATOMIC_REQUEST_SIZE, AtomicRequest, DATA_SIZE, Data, ERROR_SIZE, ErrorCode, ErrorReport,
-    MAX_MESSAGE, MAX_PAYLOAD, Opcode, SendAddress, encode_data,
+    MAX_MESSAGE, MAX_PAYLOAD, Opcode, SendAddress, encode_data, encode_data_again,
 };
 pub use demand::Demand;
 pub use error::{BufferTooSmall, DecodeError, Field};

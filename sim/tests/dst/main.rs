@@ -4,6 +4,7 @@
 //! - `METAROCE_SEEDS=n` runs n seeds (default 400), `METAROCE_FIRST_SEED=s` from s on.
 //! - `METAROCE_SEED=s` runs only seed s, and prints what happens; with `METAROCE_PACKETS=1` every packet too.
 //! - `METAROCE_SECONDS=t` goes on with more seeds for t seconds.
+//! - `METAROCE_FAILURES=n` stops after n failed seeds (default 12).
 
 #![forbid(unsafe_code)]
 
@@ -87,6 +88,7 @@ fn dst_promises_are_kept_under_every_fault() {
     }
     let count = variable("METAROCE_SEEDS").unwrap_or(400);
     let first = variable("METAROCE_FIRST_SEED").unwrap_or(1);
+    let most = variable("METAROCE_FAILURES").unwrap_or(12) as usize;
     let seconds = variable("METAROCE_SECONDS").map(Duration::from_secs);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let began = Instant::now();
@@ -103,7 +105,7 @@ fn dst_promises_are_kept_under_every_fault() {
                         seconds.map_or(seed < first + count, |limit| began.elapsed() < limit);
                     if !more
                         || failures.lock().is_ok_and(
-                            |failures: std::sync::MutexGuard<'_, Vec<_>>| failures.len() >= 12,
+                            |failures: std::sync::MutexGuard<'_, Vec<_>>| failures.len() >= most,
                         )
                     {
                         break;

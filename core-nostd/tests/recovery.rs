@@ -1,0 +1,114 @@
+//! What goes wrong ends, or is made good: small conversations, each of one mishap.
+
+mod support;
+
+use metaroce_core::*;
+use support::*;
+
+fn plain(_: usize, _: &mut EndpointConfig, _: &mut ConnectionConfig) {}
+
+fn read(pair: &mut Pair, stream: u16, id: u64, length: u32) {
+    let local = pair.local(0, 0, length);
+    let remote = pair.remote(0, 0);
+    pair.post(0, stream, id, Operation::Read { local, remote });
+}
+
+fn statuses(pair: &Pair, side: usize) -> Vec<(u64, Status)> {
+    let each = |completion: &Completion| (completion.id, completion.status);
+    pair.completions(side).iter().map(each).collect()
+}
+
+fn streams_failed(pair: &Pair, side: usize) -> usize {
+    let failed = |event: &&Event| matches!(event, Event::StreamFailed { .. });
+    pair.sides[side].events.iter().filter(failed).count()
+}
+
+#[test]
+fn memory_that_cannot_be_read_any_more_is_reported() {
+    let mut pair = Pair::connected(plain);
+    pair.sides[1].memory.0.clear();
+    read(&mut pair, 0, 1, 5_000);
+    pair.run_until_completions(0, 1);
+    assert_eq!(statuses(&pair, 0), [(1, Status::RemoteMemoryFault)]);
+    pair.sides[0].memory.0.clear();
+    let source = Source::Region(pair.local(0, 0, 5_000));
+    pair.post(
+        0,
+        1,
+        2,
+        Operation::Write {
+            local: source,
+            remote: pair.remote(0, 0),
+            immediate: None,
+        },
+    );
+    pair.run_until_completions(0, 2);
+    assert_eq!(statuses(&pair, 0)[1], (2, Status::LocalAccess));
+    pair.run_for(1_000_000);
+    assert_eq!(pair.statistics(0).outstanding, 0);
+}
+
+#[test]
+fn a_response_that_never_comes_from_a_peer_that_is_gone_fails() {
+    let mut pair = Pair::connected(|_, _, connection| connection.keep_alive = Duration::ZERO);
+    pair.run_for(100_000);
+    let mut gone = false;
+    pair.filter = Box::new(move |seen| {
+        if seen.from == 0 {
+            return Fate::Deliver;
+        }
+        // The request is acknowledged, and that was the last that is heard.
+        let first = !std::mem::replace(&mut gone, true);
+        if first && seen.header.kind == wire::Kind::Ack {
+            Fate::Deliver
+        } else {
+            Fate::Drop
+        }
+    });
+    read(&mut pair, 0, 1, 100);
+    let began = pair.now;
+    pair.run_until_completions(0, 1);
+    assert_eq!(statuses(&pair, 0), [(1, Status::ConnectionLost)]);
+    let took = pair.now - began;
+    assert!((2_000_000_000..2_600_000_000).contains(&took), "{took}");
+}
+
+#[test]
+fn a_response_that_takes_long_does_not_fail_while_the_peer_is_there() {
+    let mut pair = Pair::connected(|_, _, connection| connection.keep_alive = Duration::ZERO);
+    let until = pair.now + 7_000_000_000;
+    pair.filter = Box::new(move |seen| {
+        if seen.from == 1 && is_data(&seen.header) && seen.now < until {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    read(&mut pair, 0, 1, 100);
+    pair.run_for(1_900_000_000);
+    assert!(statuses(&pair, 0).is_empty());
+}
+
+#[test]
+fn a_keep_alive_that_is_lost_is_repeated() {
+    let mut pair = Pair::connected(|_, _, connection| {
+        connection.paths = 1;
+        connection.keep_alive = Duration::from_millis(1);
+    });
+    let mut probes = 0;
+    pair.filter = Box::new(move |seen| {
+        probes += usize::from(seen.from == 0);
+        if seen.from == 0 && probes % 4 != 0 {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    pair.run_for(10_000_000_000);
+    let closed = |event: &Event| matches!(event, Event::Closed { .. });
+    assert!(!pair.sides[0].events.iter().any(closed));
+    pair.filter = Box::new(|_| Fate::Deliver);
+    read(&mut pair, 0, 1, 5_000);
+    pair.run_until_completions(0, 1);
+    assert_eq!(statuses(&pair, 0), [(1, Status::Success)]);
+}
