@@ -1406,3 +1406,120 @@ fn a_wire_that_reorders_and_doubles_changes_nothing() {
     pair.run_until_completions(0, 1);
     assert!(pair.sides[1].memory.0[0][..500_000] == pair.sides[0].memory.0[0][..500_000]);
 }
+
+// spec: MR-MEM-005
+#[test]
+fn a_message_that_waits_for_its_next_attempt_notices_that_its_region_is_gone() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    puppet.post_send(0, 1, 100);
+    let sent = only(&puppet.take(), Kind::Data);
+    let report = ErrorReport {
+        code: ErrorCode::ReceiverNotReady,
+        attempt: 0,
+        stream: 0,
+        msn: 0,
+        token: 0,
+    };
+    puppet.now += 10_000;
+    puppet.error(0, 0, report).unwrap();
+    puppet.ack_all(&sent);
+    let index = puppet.region.index;
+    puppet.host.deregister(index).unwrap();
+    let remote = RemoteAddress { address: 0, key: 1 };
+    let inline = Operation::Write {
+        local: Source::Inline(b"x"),
+        remote,
+        immediate: None,
+    };
+    puppet.post(1, 2, inline).unwrap();
+    let other = only(&puppet.take(), Kind::Data);
+    puppet.now += 10_000;
+    puppet.ack_all(&other);
+    let sent = only(&puppet.run(200_000), Kind::Data);
+    let wrong = sent.iter().any(|sent| sent.data().1.opcode == Opcode::Send);
+    assert!(!wrong, "sent from a region that is gone");
+}
+
+// spec: MR-MSG-002, MR-MSG-007, MR-PATH-007, MR-MEM-001, MR-MEM-002
+#[test]
+fn the_later_packets_of_a_write_are_checked_like_the_first() {
+    let begun = || {
+        let mut puppet = acceptor();
+        let part = puppet.write(0, 0, 0, 400);
+        for psn in 0..2 {
+            let data = Data {
+                offset: psn * 100,
+                ..part
+            };
+            puppet.data(0, psn, data, &[1; 100]).unwrap();
+        }
+        puppet.take();
+        let at = move |offset| Data { offset, ..part };
+        let before = puppet.memory.0[0].clone();
+        (puppet, at, before)
+    };
+    let (mut puppet, at, before) = begun();
+    let result = puppet.data(0, 2, at(301), &[2; 100]);
+    assert!(matches!(
+        result,
+        Err(DropReason::Malformed(DecodeError::Bounds { .. }))
+    ));
+    assert_eq!(
+        puppet.data(0, 2, at(0), &[2; 201]),
+        Err(DropReason::InconsistentMessage)
+    );
+    assert_eq!(
+        puppet.data(0, 1, at(200), &[2; 100]),
+        Err(DropReason::Duplicate)
+    );
+    assert_eq!(
+        puppet.data(0, 300, at(200), &[2; 100]),
+        Err(DropReason::BeyondWindow)
+    );
+    assert_eq!(
+        puppet.data(9, 2, at(200), &[2; 100]),
+        Err(DropReason::UnknownPath)
+    );
+    let header = Header {
+        generation: 1,
+        psn: 2,
+        ..puppet.header(Kind::Data)
+    };
+    assert_eq!(
+        puppet.data_as(header, at(200), &[2; 100]),
+        Err(DropReason::WrongGeneration)
+    );
+    assert!(puppet.memory.0[0] == before);
+    puppet.data(0, 2, at(200), &[3; 100]).unwrap();
+    puppet.data(3, 0, at(300), &[3; 100]).unwrap();
+    assert_eq!(puppet.bytes(200, 200), [3; 200]);
+    // The region is gone.
+    let (mut puppet, at, before) = begun();
+    let index = puppet.region.index;
+    puppet.host.deregister(index).unwrap();
+    let again = puppet
+        .host
+        .register(BASE, REGION as u64, Access::ALL)
+        .unwrap();
+    assert_eq!(again.index, index);
+    assert_eq!(
+        puppet.data(0, 2, at(200), &[2; 100]),
+        refused(ErrorCode::InvalidKey)
+    );
+    assert!(puppet.memory.0[0] == before);
+    // The stream has failed.
+    let (mut puppet, at, before) = begun();
+    let report = ErrorReport {
+        code: ErrorCode::StreamError,
+        attempt: 0,
+        stream: 0,
+        msn: 0,
+        token: 0,
+    };
+    puppet.error(1, 0, report).unwrap();
+    assert_eq!(
+        puppet.data(0, 2, at(200), &[2; 100]),
+        refused(ErrorCode::StreamError)
+    );
+    assert!(puppet.memory.0[0] == before);
+}
