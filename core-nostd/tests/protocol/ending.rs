@@ -1,13 +1,10 @@
 //! How connections end: drained, aborted, failed.
 
-mod puppet;
-mod support;
-
+use crate::puppet::*;
+use crate::support::{Fate, Pair};
 use metaroce_core::wire::*;
 use metaroce_core::work::{CloseMode as Mode, CloseReason, PostError};
 use metaroce_core::*;
-use puppet::*;
-use support::{Fate, Pair};
 
 fn plain(_: usize, _: &mut EndpointConfig, _: &mut ConnectionConfig) {}
 

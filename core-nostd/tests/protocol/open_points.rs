@@ -1,14 +1,11 @@
 //! What the specification says and the core does not do yet (section 20). Each of these tests panics until it does:
 //! then its `should_panic` goes, and its requirement moves into the specification.
 
-mod puppet;
-mod support;
-
+use crate::puppet::*;
+use crate::support::Pair;
 use metaroce_core::wire::*;
 use metaroce_core::work::CloseMode as Mode;
 use metaroce_core::*;
-use puppet::*;
-use support::Pair;
 
 // MR-RNR-008
 #[test]
@@ -260,7 +257,7 @@ fn an_accept_from_an_address_that_was_not_asked_is_dropped() {
         panic!()
     };
     puppet.theirs = init.source;
-    puppet.source = support::address(9, 0);
+    puppet.source = crate::support::address(9, 0);
     let _ = puppet.accept(0);
     puppet.take();
     let connected = puppet
