@@ -5,7 +5,6 @@ use super::{Connection, Shared};
 use crate::memory::{Memory, RegionIndex};
 use crate::message::incoming::InProgress;
 use crate::path::receive::Arrival;
-use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::wire::{DATA_SIZE, Demand, Flags, MAX_PAYLOAD};
 
@@ -23,6 +22,8 @@ pub(crate) struct Prediction {
     region: RegionIndex,
     stream: u16,
     entry: u16,
+    /// The header of the packet that made the expectation is still to be noted.
+    incomplete: bool,
 }
 
 /// The parts of each word that must be the same.
@@ -80,13 +81,16 @@ impl Prediction {
         region: RegionIndex(0),
         stream: 0,
         entry: 0,
+        incomplete: false,
     };
 
-    /// Expects more of the message that a packet is part of.
-    pub fn expect(&mut self, bytes: &[u8], connection: u32) {
-        if self.connection == connection
+    /// Completes the expectation that a packet has just made, if it made one.
+    #[inline]
+    pub fn complete(&mut self, bytes: &[u8]) {
+        if self.incomplete
             && let Some(header) = bytes.first_chunk()
         {
+            self.incomplete = false;
             self.words = words(header);
         }
     }
@@ -135,7 +139,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let message = self.incoming.at(entry);
         if message.progress == InProgress::Open {
             *shared.prediction = Prediction {
-                words: shared.prediction.words,
+                words: [0; 5],
                 base,
                 length: message.length,
                 msn: message.msn,
@@ -144,6 +148,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 region,
                 stream: message.stream,
                 entry,
+                incomplete: true,
             };
         }
     }
@@ -158,7 +163,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         varying: Varying,
         payload: &[u8],
         ce: bool,
-    ) -> Option<Result<(), DropReason>> {
+    ) -> Option<()> {
         let expected = &*shared.prediction;
         let number = u16::from(varying.path);
         let path = self.receive_paths.at(number & 0xff);
@@ -197,7 +202,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
         }
         self.accepted(now, shared, varying, payload.len(), ce);
-        Some(Ok(()))
+        Some(())
     }
 }
 
@@ -234,9 +239,10 @@ mod tests {
     fn only_what_may_vary_varies() {
         let mut prediction = Prediction {
             connection: 77,
+            incomplete: true,
             ..Prediction::NONE
         };
-        prediction.expect(&bytes(|_, _| ()), 77);
+        prediction.complete(&bytes(|_, _| ()));
         let same: [fn(&mut Header, &mut Data); 7] = [
             |h, _| h.path = 9,
             |h, _| h.generation = 9,
@@ -276,6 +282,18 @@ mod tests {
             ),
             (1, 70, 6, 80, Demand(9))
         );
+    }
+
+    #[test]
+    fn a_packet_of_another_message_changes_no_expectation() {
+        let mut prediction = Prediction {
+            connection: 77,
+            incomplete: true,
+            ..Prediction::NONE
+        };
+        prediction.complete(&bytes(|_, _| ()));
+        prediction.complete(&bytes(|_, d| d.msn = 5));
+        assert!(prediction.matches(&bytes(|_, _| ())).is_some());
     }
 
     #[test]
