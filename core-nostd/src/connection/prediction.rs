@@ -169,6 +169,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.receive_paths.at(number & 0xff);
         let entry = self.incoming.at_mut(expected.entry);
         let length = payload.len() as u32;
+        // spec: MR-PATH-007, MR-PATH-009, MR-MSG-002
         if varying.path >= self.agreed.paths
             || path.generation() != varying.generation
             || path.is_frozen()

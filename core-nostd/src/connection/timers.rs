@@ -323,13 +323,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         let keep_alive = self.config.keep_alive;
-        // spec: MR-TIME-001, MR-TIME-002
+        // spec: MR-TIME-001, MR-TIME-002, MR-TIME-005
         let (silence, rest) = if self.reads != 0 {
             let rest = Duration::from_nanos(timeout.as_nanos() * 3 / 4);
             (self.patience(), rest)
         } else if keep_alive == Duration::ZERO {
             return;
         } else {
+            // spec: MR-TIME-002
             (keep_alive, timeout)
         };
         let next = if self.asked == 0 {
@@ -350,7 +351,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Asks the peer whether it is there, over every sound path. Returns when to ask again.
-    // spec: MR-TIME-002
+    // spec: MR-TIME-002, MR-TIME-004
     fn ask(&mut self, now: Instant) -> Instant {
         for number in self.paths() {
             if self.is_sound(number) {
