@@ -214,7 +214,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.reopen(entropy);
         self.schedule_reopening(now, block.path, Duration::ZERO);
         self.fence_due.remove(block.path);
-        self.maybe_finish(now);
         Ok(())
     }
 

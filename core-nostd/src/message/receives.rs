@@ -39,6 +39,12 @@ impl Queue {
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
+
+    /// Whether there never were any.
+    #[must_use]
+    pub const fn is_untouched(&self) -> bool {
+        self.count == 0 && self.base == 0
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
