@@ -107,7 +107,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.receive_paths.at_mut(u16::from(packet.path));
         path.accept(packet.psn);
         let noted = path.note_transmission(now, packet.tsn, packet.psn, ce);
-        path.unacknowledged += 1;
+        path.unacknowledged = path.unacknowledged.saturating_add(1);
         // spec: MR-PATH-013, MR-PATH-014
         if noted.gap {
             self.gap_seen = true;

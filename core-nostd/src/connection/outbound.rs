@@ -119,9 +119,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        if let Some(transmit) = self.continue_run(now, shared, out) {
-            return Some(transmit);
-        }
         let wants = !self.lost_paths.is_empty()
             || !self.orphans.is_empty()
             || self.active_count != 0
