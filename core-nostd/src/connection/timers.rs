@@ -330,7 +330,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         // spec: MR-TIME-001, MR-TIME-002, MR-TIME-004, MR-TIME-005
         let (silence, rest) = if self.reads != 0 || self.half_open {
             let rest = Duration::from_nanos(timeout.as_nanos() * 3 / 4);
-            (self.patience(), rest)
+            // Not later than an idle peer would be asked.
+            let silence = if keep_alive == Duration::ZERO {
+                self.patience()
+            } else {
+                self.patience().min(keep_alive)
+            };
+            (silence, rest)
         } else if keep_alive == Duration::ZERO {
             return;
         } else {
