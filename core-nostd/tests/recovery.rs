@@ -24,6 +24,7 @@ fn streams_failed(pair: &Pair, side: usize) -> usize {
     pair.sides[side].events.iter().filter(failed).count()
 }
 
+// spec: MR-READ-007, MR-MEM-005
 #[test]
 fn memory_that_cannot_be_read_any_more_is_reported() {
     let mut pair = Pair::connected(plain);
@@ -50,7 +51,7 @@ fn memory_that_cannot_be_read_any_more_is_reported() {
     assert_eq!(pair.statistics(0).outstanding, 0);
 }
 
-// spec: MR-TIME-004
+// spec: MR-TIME-005
 #[test]
 fn a_response_that_never_comes_from_a_peer_that_is_gone_fails() {
     let mut pair = Pair::connected(|_, _, connection| connection.keep_alive = Duration::ZERO);
@@ -76,6 +77,7 @@ fn a_response_that_never_comes_from_a_peer_that_is_gone_fails() {
     assert!((2_000_000_000..2_600_000_000).contains(&took), "{took}");
 }
 
+// spec: MR-TIME-005
 #[test]
 fn a_response_that_takes_long_does_not_fail_while_the_peer_is_there() {
     let mut pair = Pair::connected(|_, _, connection| connection.keep_alive = Duration::ZERO);
@@ -92,7 +94,7 @@ fn a_response_that_takes_long_does_not_fail_while_the_peer_is_there() {
     assert!(statuses(&pair, 0).is_empty());
 }
 
-// spec: MR-TIME-002
+// spec: MR-TIME-004
 #[test]
 fn a_keep_alive_that_is_lost_is_repeated() {
     let mut pair = Pair::connected(|_, _, connection| {

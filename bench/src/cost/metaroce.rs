@@ -32,12 +32,12 @@ pub fn cases() -> Vec<Case> {
     vec![
         Case {
             name: "metaroce-8-paths",
-            remarks: "no checksum, no copy; as software: steps and runs of 8 packets, 8 blocks an ACK",
+            remarks: "no checksum, no copy; as the soft NIC: runs of 15 packets (one segmented send), steps of 10 us as the peers",
             connect: || connect(&Shape::software(8)),
         },
         Case {
             name: "metaroce-64-paths",
-            remarks: "no checksum, no copy; as software: steps and runs of 8 packets, 8 blocks an ACK",
+            remarks: "no checksum, no copy; as the soft NIC: runs of 15 packets (one segmented send), steps of 10 us as the peers",
             connect: || connect(&Shape::software(64)),
         },
         Case {
@@ -77,9 +77,9 @@ impl Shape {
     const fn software(paths: u8) -> Self {
         Self {
             paths,
-            run: 8,
+            run: 15,
             ack_blocks: 8,
-            step_ns: 8 * PACKET_NS,
+            step_ns: 10_000,
         }
     }
 }

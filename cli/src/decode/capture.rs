@@ -82,6 +82,7 @@ pub fn read(path: &Path, mut each: impl FnMut(Frame<'_>)) -> Result<(), Failure>
     let mut legacy = Linktype::ETHERNET;
     let mut nanoseconds = false;
     loop {
+        let exhausted = reader.reader_exhausted();
         match reader.next() {
             Ok((length, block)) => {
                 match block {
@@ -135,16 +136,15 @@ pub fn read(path: &Path, mut each: impl FnMut(Frame<'_>)) -> Result<(), Failure>
                 reader.consume(length);
             }
             Err(PcapError::Eof) => return Ok(()),
-            Err(PcapError::Incomplete(_)) => {
-                let before = reader.data().len();
+            Err(PcapError::Incomplete(_)) if !exhausted => {
                 reader.refill().map_err(|error| {
                     Failure::System(format!("cannot read {shown}: {}", reason(&error)))
                 })?;
-                if reader.data().len() == before {
-                    return Err(Failure::System(format!(
-                        "{shown} ends in the middle of a block"
-                    )));
-                }
+            }
+            Err(PcapError::Incomplete(_) | PcapError::UnexpectedEof) => {
+                return Err(Failure::System(format!(
+                    "{shown} ends in the middle of a block"
+                )));
             }
             Err(error) => {
                 return Err(Failure::System(format!(

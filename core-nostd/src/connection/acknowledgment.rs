@@ -363,7 +363,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             let message = self.requests.at(first);
             let (next, started) = (message.next, message.has(OutMessage::STARTED));
             // spec: MR-MSG-015
-            let report = message.has(OutMessage::SIGNALED) || message.status != Status::Success;
+            let report = (message.has(OutMessage::SIGNALED) || message.status != Status::Success)
+                && !(cfg!(feature = "planted-flush-forgets") && message.status == Status::Flushed);
             let record = self.streams.at_mut(stream);
             record.first = next;
             if record.unsent == first {

@@ -107,7 +107,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.receive_paths.at_mut(u16::from(packet.path));
         path.accept(packet.psn);
         let noted = path.note_transmission(now, packet.tsn, packet.psn, ce);
-        path.unacknowledged += 1;
+        path.unacknowledged = path.unacknowledged.saturating_add(1);
         // spec: MR-PATH-013, MR-PATH-014
         if noted.gap {
             self.gap_seen = true;
@@ -138,9 +138,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Err(DropReason::UnknownPath);
         }
         let path = self.receive_paths.at_mut(u16::from(number));
-        if generation == path.generation() {
+        if generation == path.generation() || cfg!(feature = "planted-generation-unchecked") {
             // spec: MR-FENCE-004
-            return if path.is_frozen() {
+            return if path.is_frozen() && !cfg!(feature = "planted-frozen-accepts") {
                 Err(DropReason::Frozen)
             } else {
                 Ok(())
@@ -442,6 +442,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     entry.swap = swap;
                 }
             }
+        }
+        if cfg!(feature = "planted-read-before-write") && !self.responses.is_full() {
+            self.execute(shared, memory, &entry);
+            entry.opcode = Opcode::Write;
         }
         // spec: MR-READ-001
         self.incoming.insert(entry).ok_or(DropReason::NoRoom)?;

@@ -119,9 +119,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        if let Some(transmit) = self.continue_run(now, shared, out) {
-            return Some(transmit);
-        }
         let wants = !self.lost_paths.is_empty()
             || !self.orphans.is_empty()
             || self.active_count != 0
@@ -152,6 +149,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             };
             if record.lost.is_empty() {
                 self.lost_paths.remove(path);
+            }
+            if cfg!(feature = "planted-new-psn-on-retransmission") {
+                self.slots.at_mut(index).psn = record.next_psn;
+                record.next_psn = record.next_psn.wrapping_add(1);
             }
             return self.send_slot(now, shared, path, index, false, out);
         }

@@ -63,12 +63,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.regions_withdrawn(shared);
         }
         let slot = self.slots.at_mut(index);
-        let retransmission = slot.transmissions != 0;
+        let retransmission = !known && slot.transmissions != 0;
         slot.transmissions = slot.transmissions.saturating_add(1);
         slot.sent_ns = now.as_nanos() as u32;
         let record = self.send_paths.at_mut(u16::from(path));
         // spec: MR-PATH-002
-        slot.tsn = record.take_tsn(now);
+        let tsn = record.take_tsn(now);
+        if !(retransmission && cfg!(feature = "planted-tsn-reused")) {
+            slot.tsn = tsn;
+        }
         record.bytes += u64::from(slot.length);
         record.resent = retransmission;
         if retransmission {
@@ -85,7 +88,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.outstanding += 1;
         let slot = *self.slots.at(index);
         // spec: MR-PROBE-009
-        let ends_burst = self.active_count == 0 && self.response_first == outgoing::NONE;
+        let ends_burst = !known && self.active_count == 0 && self.response_first == outgoing::NONE;
         let flags = Flags::NONE
             .with(Flags::RETRANSMISSION, retransmission)
             .with(Flags::ACK_REQUEST, ends_burst);

@@ -5,7 +5,6 @@ use super::{Connection, Shared};
 use crate::memory::{Memory, RegionIndex};
 use crate::message::incoming::InProgress;
 use crate::path::receive::Arrival;
-use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::wire::{DATA_SIZE, Demand, Flags, MAX_PAYLOAD};
 
@@ -164,12 +163,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         varying: Varying,
         payload: &[u8],
         ce: bool,
-    ) -> Option<Result<(), DropReason>> {
+    ) -> Option<()> {
         let expected = &*shared.prediction;
         let number = u16::from(varying.path);
         let path = self.receive_paths.at(number & 0xff);
         let entry = self.incoming.at_mut(expected.entry);
         let length = payload.len() as u32;
+        // spec: MR-PATH-007, MR-PATH-009, MR-MSG-002
         if varying.path >= self.agreed.paths
             || path.generation() != varying.generation
             || path.is_frozen()
@@ -202,7 +202,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
         }
         self.accepted(now, shared, varying, payload.len(), ce);
-        Some(Ok(()))
+        Some(())
     }
 }
 

@@ -137,7 +137,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Carries out a READ or atomic. There is room for its response.
-    fn execute<M: Memory, const R: usize, const V: usize>(
+    pub(super) fn execute<M: Memory, const R: usize, const V: usize>(
         &mut self,
         shared: &Shared<'_, R, V>,
         memory: &mut M,
@@ -190,6 +190,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 AtomicChange::FetchAdd { add: entry.operand }
             };
             // spec: MR-READ-002, MR-READ-003
+            if cfg!(feature = "planted-atomic-twice") {
+                let _ = memory.modify(region, offset, change);
+            }
             let old = memory
                 .modify(region, offset, change)
                 .map_err(|_| ErrorCode::MemoryFault)?;
@@ -335,6 +338,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.flush_messages(stream, Status::Flushed);
         if let Some((msn, code)) = tell {
             self.tell(stream, msn, code);
+        }
+        if cfg!(feature = "planted-error-spreads") {
+            for other in 0..self.agreed.streams.min(STREAMS as u16) {
+                self.fail_stream(other, status, by_peer, None);
+            }
         }
     }
 

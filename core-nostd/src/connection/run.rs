@@ -14,20 +14,23 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 {
     /// The next packet of a run, if it is as plain as the one before. Neither the first nor the last of a run or of a message.
     #[inline(always)]
-    pub(super) fn continue_run<const R: usize, const V: usize>(
+    pub(crate) fn continue_run<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
         shared: &mut Shared<'_, R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         let number = self.run_message;
+        let window = self.controller.window();
         if number == NONE
-            || self.run_left < 2
+            || self.run_left == 0
+            // The last of a run may hand its turn to another stream.
+            || (self.run_left == 1 && self.active_count != 1)
             || !shared.template.is_of(self.local_id, number)
             || !self.lost_paths.is_empty()
             || !self.orphans.is_empty()
             || self.response_first != outgoing::NONE
-            || u64::from(self.outstanding) << 16 >= u64::from(self.controller.window())
+            || u64::from(self.outstanding) << 16 >= u64::from(window)
         {
             return None;
         }
@@ -56,9 +59,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         slot.transmissions = 0;
         slot.psn = record.next_psn;
         record.next_psn = slot.psn.wrapping_add(1);
-        self.run_carried += 1;
-        self.run_left -= 1;
-        self.send_slot(now, shared, path, index, true, out)
+        let transmit = self.send_slot(now, shared, path, index, true, out);
+        self.carried(path, window);
+        transmit
     }
 
     /// A message's packets may make up runs no more: it is over, withdrawn, or begins again.

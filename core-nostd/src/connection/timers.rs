@@ -2,7 +2,8 @@
 
 use super::{Connection, State, due};
 use crate::config::EndpointConfig;
-use crate::path::send::PathState;
+use crate::path::rtt::Rtt;
+use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::Controller;
 use crate::time::{Duration, Instant};
 use crate::work::CloseReason;
@@ -95,6 +96,42 @@ const LOSS_MEMORY: u64 = 1024;
 /// Longest pause between two probes of a path.
 const LONGEST_PROBE: u64 = 100_000_000;
 
+/// What the probing of all paths depends on.
+struct ProbeRules {
+    /// Over all paths: for those that were never answered.
+    rtt: Rtt,
+    initial_ns: u32,
+    least_ns: u64,
+    /// So many probes go early where nothing will follow that could prove a loss.
+    early: u8,
+    /// Nothing will follow on any path: the burst is over.
+    last: bool,
+    /// Nothing will follow soon on a path whose last packet was sent again, since the window is small.
+    resent: bool,
+    /// So many probes are not backed off.
+    free: u8,
+}
+
+impl ProbeRules {
+    /// When a path with something in flight is to be probed.
+    fn time(&self, path: &SendPath) -> Instant {
+        let rtt = if path.rtt.is_known() {
+            &path.rtt
+        } else {
+            &self.rtt
+        };
+        let last = self.last || (self.resent && path.resent);
+        let timeout = if path.probes < self.early && last && rtt.is_known() {
+            // spec: MR-PROBE-004
+            u64::from(rtt.smoothed_or(self.initial_ns) / 10).max(self.least_ns)
+        } else {
+            let doublings = u32::from(path.probes.saturating_sub(self.free)).min(20);
+            (rtt.timeout_ns(self.initial_ns).max(self.least_ns) << doublings).min(LONGEST_PROBE)
+        };
+        path.moved_at + Duration::from_nanos(timeout)
+    }
+}
+
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
@@ -138,37 +175,35 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// When a path with something in flight is to be probed.
-    // spec: MR-PROBE-001
     pub(super) fn probe_time(&self, number: u8) -> Instant {
         let path = self.send_paths.at(u16::from(number));
-        let least = self.config.min_probe_timeout.as_nanos();
-        let initial = self.config.initial_rtt.as_nanos_u32();
-        // A path that was never answered is judged by the connection's others.
-        let rtt = if path.rtt.is_known() {
-            &path.rtt
-        } else {
-            &self.rtt
-        };
-        // Nothing will follow on this path that could prove a loss: the burst is over, or its last packet was sent again and the window is small.
-        let last = self.burst_is_over() || (path.resent && !self.is_clear());
-        // Under heavy loss the probe itself is likely to be lost: two.
-        let early = if self.loss_share >> 6 < 30 { 1 } else { 2 };
-        let timeout =
-            if path.probes < early && last && self.lost_lately(path.moved_at) && rtt.is_known() {
-                // spec: MR-PROBE-004
-                u64::from(rtt.smoothed_or(initial) / 10).max(least)
+        self.probe_rules(path.moved_at).time(path)
+    }
+
+    /// What the probing of all paths depends on.
+    // spec: MR-PROBE-001
+    fn probe_rules(&self, now: Instant) -> ProbeRules {
+        let lost = self.lost_lately(now);
+        ProbeRules {
+            rtt: self.rtt,
+            initial_ns: self.config.initial_rtt.as_nanos_u32(),
+            least_ns: self.config.min_probe_timeout.as_nanos(),
+            // Under heavy loss the probe itself is likely to be lost: two.
+            early: match (lost, self.loss_share >> 6) {
+                (false, _) => 0,
+                (true, 0..30) => 1,
+                (true, _) => 2,
+            },
+            last: self.burst_is_over(),
+            resent: !self.is_clear(),
+            // Marks make it rarer at once; else it is backed off when it begins to prove something.
+            // spec: MR-PROBE-003
+            free: if self.last_epoch.marked == 0 {
+                self.probes_that_prove(now)
             } else {
-                // Marks make it rarer at once; else it is backed off when it begins to prove something.
-                // spec: MR-PROBE-003
-                let free = if self.last_epoch.marked == 0 {
-                    self.probes_that_prove(path.moved_at)
-                } else {
-                    1
-                };
-                let doublings = u32::from(path.probes.saturating_sub(free)).min(20);
-                (rtt.timeout_ns(initial).max(least) << doublings).min(LONGEST_PROBE)
-            };
-        path.moved_at + Duration::from_nanos(timeout)
+                1
+            },
+        }
     }
 
     pub(super) fn burst_is_over(&self) -> bool {
@@ -205,6 +240,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.controller.tick(now);
         let mut next = Instant::FAR_FUTURE;
         let mut waiting: Option<(Instant, u8)> = None;
+        let rules = self.probe_rules(now);
         for number in self.paths() {
             let path = self.send_paths.at(u16::from(number));
             if path.inflight.is_empty()
@@ -215,7 +251,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             {
                 continue;
             }
-            let at = self.probe_time(number);
+            let at = rules.time(path);
             if at > now {
                 next = next.min(at);
                 continue;
@@ -226,10 +262,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.suspect(number);
                 let enough = self.probes_that_prove(now);
                 // spec: MR-FENCE-001
-                if self.send_paths.at(u16::from(number)).probes >= enough && self.may_fence(number)
-                {
-                    self.fence(now, number);
-                    continue;
+                if self.send_paths.at(u16::from(number)).probes >= enough {
+                    if self.may_fence(number, enough) {
+                        self.fence(now, number);
+                        continue;
+                    }
+                    self.ask_witness(number);
                 }
             }
             if waiting.is_none_or(|(other, _)| at < other) {
@@ -275,7 +313,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if self.slots.used() != 0 {
             // spec: MR-TIME-001
-            let deadline = self.answered_at + timeout;
+            let mut deadline = self.answered_at + timeout;
+            if cfg!(feature = "planted-silent-failure") {
+                deadline = now + timeout;
+            }
             if now >= deadline {
                 self.fail(now, CloseReason::Unreachable);
                 return;
@@ -286,13 +327,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         let keep_alive = self.config.keep_alive;
-        // spec: MR-TIME-002, MR-TIME-004
+        // spec: MR-TIME-001, MR-TIME-002, MR-TIME-005
         let (silence, rest) = if self.reads != 0 || self.half_open {
             let rest = Duration::from_nanos(timeout.as_nanos() * 3 / 4);
             (self.patience(), rest)
         } else if keep_alive == Duration::ZERO {
             return;
         } else {
+            // spec: MR-TIME-002
             (keep_alive, timeout)
         };
         let next = if self.asked == 0 {
@@ -313,7 +355,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Asks the peer whether it is there, over every sound path. Returns when to ask again.
-    // spec: MR-TIME-002
+    // spec: MR-TIME-002, MR-TIME-004
     fn ask(&mut self, now: Instant) -> Instant {
         for number in self.paths() {
             if self.is_sound(number) {

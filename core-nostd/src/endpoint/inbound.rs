@@ -43,6 +43,14 @@ where
     ) -> Result<(), DropReason> {
         self.statistics.datagrams_received += 1;
         self.statistics.bytes_received += bytes.len() as u64;
+        if let Some(header) = bytes.first_chunk()
+            && let Some(varying) = self.prediction.matches(header)
+            && self
+                .dispatch_predicted(now, meta, bytes, varying, memory)
+                .is_some()
+        {
+            return Ok(());
+        }
         // spec: MR-ERR-004
         let result = self.dispatch(now, meta, bytes, memory);
         if let Err(reason) = result {
@@ -51,7 +59,7 @@ where
         result
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn dispatch<M: Memory>(
         &mut self,
         now: Instant,
@@ -59,12 +67,6 @@ where
         bytes: &[u8],
         memory: &mut M,
     ) -> Result<(), DropReason> {
-        if let Some(header) = bytes.first_chunk()
-            && let Some(varying) = self.prediction.matches(header)
-            && let Some(result) = self.dispatch_predicted(now, meta, bytes, varying, memory)
-        {
-            return result;
-        }
         // spec: MR-SEC-001
         let header = Header::decode(bytes)?;
         if header.kind.is_setup() {
@@ -204,7 +206,7 @@ where
         bytes: &[u8],
         varying: Varying,
         memory: &mut M,
-    ) -> Option<Result<(), DropReason>> {
+    ) -> Option<()> {
         let id = self.prediction.connection;
         let index = (id & self.index_mask) as u16;
         let entries = self.entries.borrow_mut();
@@ -224,7 +226,7 @@ where
             template: &mut self.template,
             prediction: &mut self.prediction,
         };
-        let result = record.handle_predicted(
+        record.handle_predicted(
             now,
             &mut shared,
             memory,
@@ -246,7 +248,7 @@ where
         if has_events {
             self.schedule.push(entries, Ring::Events, index);
         }
-        Some(result)
+        Some(())
     }
 
     /// Apart from the rest, which must not pay for the room that a new connection takes on the stack.

@@ -43,13 +43,42 @@ where
         now: Instant,
         header: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        let transmit = self.next_transmit(now, header)?;
+        let transmit = match self.next_of_run(now, header) {
+            Some(transmit) => transmit,
+            None => self.next_transmit(now, header)?,
+        };
         self.statistics.datagrams_sent += 1;
         self.statistics.bytes_sent += transmit.length as u64;
         Some(transmit)
     }
 
+    /// The next packet of a run that is going on, if nothing else wants to be sent.
     #[inline(always)]
+    fn next_of_run(&mut self, now: Instant, header: &mut [u8; HEADER_BUFFER]) -> Option<Transmit> {
+        let index = self.schedule.front(Ring::Ready)?;
+        let entries = self.entries.borrow_mut();
+        let record = entries.get_mut(usize::from(index))?.connection.as_mut()?;
+        if self.answers != 0 || record.wants_hint() || !record.is_open() {
+            return None;
+        }
+        let mut shared = Shared {
+            config: &self.config,
+            regions: &self.regions,
+            receives: &mut self.receives,
+            hint_mbps: 0,
+            template: &mut self.template,
+            prediction: &mut self.prediction,
+        };
+        let transmit = record.continue_run(now, &mut shared, header)?;
+        // A sender that its line holds back never comes to the end in `next_transmit`.
+        if record.is_timeout_earlier() {
+            let deadline = record.next_timeout();
+            self.schedule.set_deadline(entries, index, deadline);
+        }
+        Some(transmit)
+    }
+
+    #[inline(never)]
     pub(super) fn next_transmit(
         &mut self,
         now: Instant,

@@ -150,7 +150,7 @@ impl OutMessage {
     // spec: MR-MSG-004
     pub const fn is_complete(&self) -> bool {
         matches!(self.progress, Progress::Open)
-            && self.outstanding == 0
+            && self.outstanding <= cfg!(feature = "planted-early-completion") as u32
             && self.awaited == 0
             && !self.has_unsent()
     }
@@ -180,7 +180,9 @@ impl OutMessage {
     pub fn restart(&mut self) {
         self.cursor = 0;
         self.flags &= !Self::EMPTY_SENT;
-        self.attempt = self.attempt.wrapping_add(1);
+        if !cfg!(feature = "planted-rnr-same-attempt") {
+            self.attempt = self.attempt.wrapping_add(1);
+        }
         self.progress = Progress::Open;
     }
 

@@ -167,9 +167,12 @@ impl<const RECEIVES: usize> Receives<RECEIVES> {
     /// The buffer with sequence number `rsn` of a stream's queue is spoken for from now on. `None`: not posted.
     // spec: MR-RNR-001
     pub fn bind(&mut self, queue: &Queue, rsn: u32) -> Option<u16> {
-        let distance = rsn.wrapping_sub(queue.base);
+        let mut distance = rsn.wrapping_sub(queue.base);
         if distance >= u32::from(queue.count) {
             return None;
+        }
+        if cfg!(feature = "planted-wrong-buffer") && distance != 0 {
+            distance -= 1;
         }
         let mut index = queue.head;
         for _ in 0..distance {

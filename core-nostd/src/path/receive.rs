@@ -124,7 +124,7 @@ impl ReceivePath {
         if distance == 0 {
             Arrival::New
         } else if distance < WINDOW {
-            if self.contains(psn) {
+            if self.contains(psn) && !cfg!(feature = "planted-duplicate-accepted") {
                 Arrival::Duplicate
             } else {
                 Arrival::New
@@ -218,8 +218,11 @@ impl ReceivePath {
         if self.ahead == 0 {
             return [0; 4];
         }
-        let shift = self.cumulative & 63;
-        let first = word(self.cumulative);
+        let start = self
+            .cumulative
+            .wrapping_add(u32::from(cfg!(feature = "planted-sack-off-by-one")));
+        let shift = start & 63;
+        let first = word(start);
         core::array::from_fn(|i| {
             let low = self.seen[(first + i) & 3] >> shift;
             // Two shifts, since a shift by 64 is not a shift to zero.

@@ -1,12 +1,9 @@
 //! Whatever a peer sends: nothing panics, nothing grows, nothing hangs.
 
-mod puppet;
-mod support;
-
+use crate::puppet::*;
 use metaroce_core::wire::*;
 use metaroce_core::*;
 use proptest::prelude::*;
-use puppet::*;
 
 /// Fields near the values that mean something.
 fn near() -> impl Strategy<Value = u32> {

@@ -1,16 +1,13 @@
 //! Windows, pacing, shares and hints.
 
-mod puppet;
-mod support;
-
+use crate::puppet::*;
+use crate::support::{Fate, Pair, is_data};
 use metaroce_core::config::ControllerChoice;
 use metaroce_core::rate::allocator::{Allocator, Share, ShareTable};
 use metaroce_core::rate::controller::{Controller, Network, ONE_PACKET};
 use metaroce_core::rate::coupled::Coupled;
 use metaroce_core::wire::*;
 use metaroce_core::*;
-use puppet::*;
-use support::{Fate, Pair, is_data};
 
 const NETWORK: Network = Network {
     min_rtt_ns: 14_090,

@@ -1,13 +1,10 @@
 //! How connections end: drained, aborted, failed.
 
-mod puppet;
-mod support;
-
+use crate::puppet::*;
+use crate::support::{Fate, Pair};
 use metaroce_core::wire::*;
 use metaroce_core::work::{CloseMode as Mode, CloseReason, PostError};
 use metaroce_core::*;
-use puppet::*;
-use support::{Fate, Pair};
 
 fn plain(_: usize, _: &mut EndpointConfig, _: &mut ConnectionConfig) {}
 
@@ -306,4 +303,41 @@ fn a_clock_that_goes_back_breaks_nothing() {
     assert_eq!(done.len(), 50);
     assert!(done.iter().all(|done| done.status == Status::Success));
     assert!(ended(&puppet).is_empty());
+}
+
+// spec: MR-TIME-004
+#[test]
+fn a_keep_alive_probe_is_repeated() {
+    let mut puppet = Puppet::asked(|connection| {
+        connection.paths = 1;
+        connection.keep_alive = Duration::from_millis(5_000);
+    });
+    let first = only(&puppet.run(5_500_000_000), Kind::Probe);
+    assert!(!first.is_empty());
+    // It was lost. The peer would answer another one.
+    for _ in 0..1_000 {
+        for probe in only(&puppet.run(2_000_000), Kind::Probe) {
+            puppet.ack(block(0, 0, probe.header().tsn, &[])).unwrap();
+        }
+    }
+    puppet.completions();
+    let ended = puppet
+        .events
+        .iter()
+        .any(|event| matches!(event, Event::Closed { .. }));
+    assert!(!ended, "one lost probe ends an idle connection");
+}
+
+// spec: MR-TIME-002
+#[test]
+fn the_pause_of_keep_alive_does_not_depend_on_the_failure_timeout() {
+    let mut puppet = Puppet::asked(|connection| {
+        connection.paths = 1;
+        connection.keep_alive = Duration::from_millis(10);
+        connection.failure_timeout = Duration::from_millis(50);
+    });
+    let first = only(&puppet.run(11_000_000), Kind::Probe);
+    puppet.ack(block(0, 0, first[0].header().tsn, &[])).unwrap();
+    let second = only(&puppet.run(12_000_000), Kind::Probe);
+    assert!(!second.is_empty(), "not asked in time");
 }

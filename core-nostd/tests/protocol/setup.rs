@@ -1,13 +1,10 @@
 //! Setting up, word by word.
 
-mod puppet;
-mod support;
-
+use crate::puppet::*;
+use crate::support::{Pair, address};
 use metaroce_core::wire::*;
 use metaroce_core::work::{CloseReason, Event};
 use metaroce_core::*;
-use puppet::*;
-use support::{Pair, address};
 
 fn listener() -> Puppet {
     Puppet::new(|_, _| ())
@@ -480,7 +477,7 @@ fn the_trailer_is_left_out_only_where_both_want_that() {
                 noted
                     .borrow_mut()
                     .push((seen.header.kind, seen.transmit.trailer));
-                support::Fate::Deliver
+                crate::support::Fate::Deliver
             });
             pair.connect(|_, endpoint, _| endpoint.omit_checksum = ours);
             let local = pair.local(0, 0, 10_000);

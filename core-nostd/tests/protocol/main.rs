@@ -1,0 +1,23 @@
+//! The specification, sentence by sentence, against a scripted peer (`puppet`) or as seen on the wire between two endpoints.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod puppet;
+mod words;
+
+mod congestion;
+mod ending;
+mod fences;
+mod hostile;
+mod losses;
+mod memory;
+mod messages;
+mod open_points;
+mod paths;
+mod probes;
+mod receives;
+mod refusals;
+mod requests;
+mod setup;
+mod streams;

@@ -1,0 +1,292 @@
+//! What the specification says and the core does not do yet (section 20). Each of these tests panics until it does:
+//! then its `should_panic` goes, and its requirement moves into the specification.
+
+use crate::puppet::*;
+use crate::support::Pair;
+use metaroce_core::wire::*;
+use metaroce_core::work::CloseMode as Mode;
+use metaroce_core::*;
+
+// MR-RNR-008
+#[test]
+#[should_panic(expected = "told in another buffer")]
+fn a_send_is_told_in_the_buffer_in_which_it_was_placed() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    puppet.post_receive(0, 70, 0, 4);
+    puppet.post_receive(0, 71, 100, 50);
+    // The first message of the stream claims to be the second that uses a buffer up.
+    let _ = puppet.data(0, 0, Puppet::send_message(0, 0, 1, 0, 50), &[9; 50]);
+    let done = puppet.completions();
+    let wrong = done
+        .iter()
+        .any(|done| done.id == 70 && done.status == Status::Success);
+    assert!(!wrong, "told in another buffer: 50 bytes in one of 4");
+}
+
+// MR-MEM-007
+#[test]
+#[should_panic(expected = "placed in another region")]
+fn a_posted_buffer_does_not_become_another_region_s() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let old = puppet.host.register(0, 64, Access::ALL).unwrap();
+    puppet.memory.0.push(vec![0; 64]);
+    let local = LocalSlice {
+        region: old.index,
+        offset: 0,
+        length: 4,
+    };
+    let (now, queue) = (puppet.at(), ReceiveQueue::Stream(puppet.handle(), 0));
+    let receive = ReceiveRequest { id: 1, local };
+    puppet.host.post_receive(now, queue, &receive).unwrap();
+    puppet.host.deregister(old.index).unwrap();
+    let new = puppet.host.register(0, 64, Access::LOCAL_READ).unwrap();
+    assert_eq!(new.index, old.index);
+    let _ = puppet.data(0, 0, Puppet::send_message(0, 0, 0, 0, 4), b"evil");
+    assert!(
+        puppet.memory.0[1][..4] == [0; 4],
+        "placed in another region"
+    );
+}
+
+// MR-MEM-007
+#[test]
+#[should_panic(expected = "sent from another region")]
+fn a_message_does_not_go_on_from_another_region() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    let old = puppet.host.register(0, 4096, Access::ALL).unwrap();
+    puppet.memory.0.push(vec![1; 4096]);
+    let local = LocalSlice {
+        region: old.index,
+        offset: 0,
+        length: 1024,
+    };
+    let remote = RemoteAddress { address: 0, key: 1 };
+    let write = Operation::Write {
+        local: Source::Region(local),
+        remote,
+        immediate: None,
+    };
+    puppet.post(0, 1, write).unwrap();
+    puppet.host.deregister(old.index).unwrap();
+    puppet.host.register(0, 4096, Access::LOCAL_READ).unwrap();
+    puppet.memory.0[1].fill(0x55);
+    let sent = only(&puppet.take(), Kind::Data);
+    let secret = sent.iter().any(|sent| sent.data().2.contains(&0x55));
+    assert!(!secret, "sent from another region");
+}
+
+// MR-CLOSE-010
+#[test]
+#[should_panic(expected = "ended by a stranger")]
+fn a_close_of_another_source_is_dropped() {
+    let mut puppet = Puppet::asked(|_| ());
+    let close = Close {
+        connection: puppet.theirs,
+        source: MINE + 1,
+        reason: 0,
+        mode: wire::CloseMode::Abort,
+    };
+    let _ = puppet.send(&Packet::Close(close));
+    puppet.take();
+    let ended = puppet
+        .events
+        .iter()
+        .any(|event| matches!(event, Event::Closed { .. }));
+    assert!(!ended, "ended by a stranger");
+}
+
+// MR-CLOSE-011
+#[test]
+#[should_panic(expected = "the peer is not told again")]
+fn an_abort_that_was_lost_is_told_again() {
+    let mut puppet = Puppet::asked(|_| ());
+    let (now, handle) = (puppet.at(), puppet.handle());
+    puppet.host.close(now, handle, Mode::Abort(1)).unwrap();
+    assert_eq!(only(&puppet.take(), Kind::Close).len(), 1);
+    puppet.now += 20_000;
+    let write = puppet.write(0, 0, 0, 4);
+    let _ = puppet.data(0, 0, write, b"more");
+    let told = only(&puppet.take(), Kind::Close).len();
+    assert_eq!(told, 1, "the peer is not told again");
+}
+
+// MR-HINT-009
+#[test]
+#[should_panic(expected = "no demand")]
+fn the_bytes_of_a_response_are_demand() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let read = Data {
+        opcode: Opcode::ReadRequest,
+        immediate: 1 << 31,
+        ..puppet.write(0, 0, 0, 100 * 1024)
+    };
+    puppet.data(0, 0, read, b"").unwrap();
+    let sent = only(&puppet.take(), Kind::Data);
+    assert_ne!(sent[0].data().1.demand, Demand::NONE, "no demand");
+}
+
+// MR-CC-014
+#[test]
+#[should_panic(expected = "a packet a round trip")]
+fn a_window_below_one_packet_is_less_than_a_packet_a_round_trip() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    puppet.post_write(0, 1, 100 * 1024);
+    let (mut marks, mut told, mut all) = (0u16, 0, vec![]);
+    let mut round = |puppet: &mut Puppet| {
+        let sent = only(&puppet.run(10_000), Kind::Data);
+        all.extend(sent.clone());
+        if let Some(newest) = sent.last() {
+            marks += sent.len() as u16;
+            let header = newest.header();
+            let block = AckBlock {
+                ce_count: marks,
+                newest_psn: header.psn,
+                ..block(0, header.psn + 1, header.tsn, &[])
+            };
+            puppet.ack(block).unwrap();
+        }
+        sent.len()
+    };
+    // Everything is marked: the window falls to a twentieth of a packet.
+    for _ in 0..40 {
+        round(&mut puppet);
+    }
+    assert!(puppet.statistics().window < 1 << 15);
+    for _ in 0..20 {
+        told += round(&mut puppet);
+    }
+    assert!(told <= 10, "a packet a round trip: {told} in 20");
+}
+
+// MR-ERR-002
+#[test]
+#[should_panic(expected = "never refused")]
+fn a_message_too_long_is_refused_once_there_is_room_for_the_report() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    puppet.post_receive(1, 70, 0, 4);
+    for msn in 0..16 {
+        let read = Data {
+            opcode: Opcode::ReadRequest,
+            immediate: 1 << 31 | msn,
+            ..puppet.write(0, msn, 0, 4)
+        };
+        puppet.data(0, msn, read, b"").unwrap();
+    }
+    let mut all = only(&puppet.take(), Kind::Data);
+    let long = Puppet::send_message(1, 0, 0, 0, 8);
+    assert_eq!(
+        puppet.data(1, 0, long, b"toolong!"),
+        Err(DropReason::NoRoom)
+    );
+    for _ in 0..4 {
+        puppet.now += 10_000;
+        puppet.ack_all(&all);
+        all.extend(only(&puppet.run(100), Kind::Data));
+    }
+    let expected = Err(DropReason::Refused(ErrorCode::LengthExceedsBuffer));
+    assert_eq!(
+        puppet.data(1, 0, long, b"toolong!"),
+        expected,
+        "never refused"
+    );
+}
+
+// MR-RNR-009
+#[test]
+#[should_panic(expected = "too early")]
+fn each_refused_message_pauses_for_itself() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 2);
+    let report = |stream| ErrorReport {
+        code: ErrorCode::ReceiverNotReady,
+        attempt: 0,
+        stream,
+        msn: 0,
+        token: 0,
+    };
+    puppet.post_send(0, 1, 100);
+    puppet.post_send(1, 2, 100);
+    let sent = only(&puppet.take(), Kind::Data);
+    puppet.now += 10_000;
+    puppet.error(0, 0, report(0)).unwrap();
+    puppet.now += 90_000;
+    puppet.error(0, 1, report(1)).unwrap();
+    let start = puppet.now;
+    puppet.ack_all(&sent);
+    let sent = only(&puppet.run(300_000), Kind::Data);
+    let second = sent
+        .iter()
+        .find(|sent| sent.data().1.stream == 1 && sent.data().1.opcode == Opcode::Send);
+    assert!(second.unwrap().at - start >= 100_000, "too early");
+}
+
+// MR-SEC-001
+#[test]
+#[should_panic(expected = "overflow")]
+fn a_batch_of_datagrams_before_the_next_answer() {
+    let mut puppet = Puppet::asking(|endpoint, _| endpoint.ack_packets = 255);
+    for psn in 0..256u32 {
+        let write = puppet.write(0, psn, 0, 4);
+        let _ = puppet.data(0, psn, write, b"four");
+    }
+    puppet.take();
+}
+
+// MR-MSG-007
+#[test]
+#[should_panic(expected = "accepted")]
+fn a_whole_message_that_contradicts_its_earlier_packets_is_dropped() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let begun = Data {
+        length: 100,
+        ..puppet.write(0, 0, 0, 4)
+    };
+    puppet.data(0, 0, begun, b"four").unwrap();
+    let whole = puppet.write(0, 0, 0, 4);
+    let result = puppet.data(0, 1, whole, b"four");
+    assert_eq!(result, Err(DropReason::InconsistentMessage), "accepted");
+}
+
+// MR-SETUP-021
+#[test]
+#[should_panic(expected = "established by a stranger")]
+fn an_accept_from_an_address_that_was_not_asked_is_dropped() {
+    let mut puppet = Puppet::new(|_, _| ());
+    puppet.connect(|_| ());
+    let sent = puppet.take();
+    let Packet::Init(init) = sent[0].packet() else {
+        panic!()
+    };
+    puppet.theirs = init.source;
+    puppet.source = crate::support::address(9, 0);
+    let _ = puppet.accept(0);
+    puppet.take();
+    let connected = puppet
+        .events
+        .iter()
+        .any(|event| matches!(event, Event::Connected { .. }));
+    assert!(!connected, "established by a stranger");
+}
+
+// MR-PROBE-010
+#[test]
+#[should_panic(expected = "probes for nothing")]
+fn a_receiver_that_coalesces_is_not_probed() {
+    let mut pair = Pair::connected(|_, endpoint, _| {
+        endpoint.ack_delay = Duration::from_micros(60);
+        endpoint.ack_packets = 200;
+    });
+    let (local, remote) = (pair.local(0, 0, 1_000_000), pair.remote(0, 0));
+    let before = pair.statistics(0).probes_sent;
+    for id in 0..3 {
+        let local = Source::Region(local);
+        let write = Operation::Write {
+            local,
+            remote,
+            immediate: None,
+        };
+        pair.post(0, 0, id, write);
+    }
+    pair.run_until_completions(0, 3);
+    let probes = pair.statistics(0).probes_sent - before;
+    assert!(probes < 20, "probes for nothing: {probes}");
+}
