@@ -299,7 +299,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// How long the peer may be silent, with nothing but a response awaited, before it is asked whether it is there.
     pub(super) fn patience(&self) -> Duration {
-        Duration::from_nanos(self.config.failure_timeout.as_nanos() / 4)
+        let patience = Duration::from_nanos(self.config.failure_timeout.as_nanos() / 4);
+        if self.config.keep_alive == Duration::ZERO {
+            patience
+        } else {
+            patience.min(self.config.keep_alive)
+        }
     }
 
     fn idle_timeout(&mut self, now: Instant) {
