@@ -154,7 +154,7 @@ fn draining_ends_when_the_last_response_has_come_and_nothing_is_reported() {
     assert!(pair.completions(0).is_empty());
 }
 
-// spec: MR-CLOSE-006
+// spec: MR-CLOSE-011
 #[test]
 fn an_abort_that_is_lost_is_told_again() {
     let mut pair = Pair::connected(plain);

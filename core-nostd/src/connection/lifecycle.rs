@@ -301,7 +301,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Something came for a connection that is over. If this side broke it off the peer did not hear it: it is told again.
-    // spec: MR-CLOSE-006
+    // spec: MR-CLOSE-011
     #[cold]
     pub(crate) fn tells_abort_again(&mut self) -> bool {
         let again = self.state == State::Lingering && self.close_mode == WireCloseMode::Abort;

@@ -299,7 +299,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// How long the peer may be silent, with nothing but a response awaited, before it is asked whether it is there.
     pub(super) fn patience(&self) -> Duration {
-        Duration::from_nanos(self.config.failure_timeout.as_nanos() / 4)
+        let patience = Duration::from_nanos(self.config.failure_timeout.as_nanos() / 4);
+        if self.config.keep_alive == Duration::ZERO {
+            patience
+        } else {
+            patience.min(self.config.keep_alive)
+        }
     }
 
     fn idle_timeout(&mut self, now: Instant) {
@@ -327,16 +332,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         let keep_alive = self.config.keep_alive;
-        // spec: MR-TIME-001, MR-TIME-002, MR-TIME-004, MR-TIME-005
+        // spec: MR-TIME-001, MR-TIME-002, MR-TIME-005
         let (silence, rest) = if self.reads != 0 || self.half_open {
             let rest = Duration::from_nanos(timeout.as_nanos() * 3 / 4);
-            // Not later than an idle peer would be asked.
-            let silence = if keep_alive == Duration::ZERO {
-                self.patience()
-            } else {
-                self.patience().min(keep_alive)
-            };
-            (silence, rest)
+            (self.patience(), rest)
         } else if keep_alive == Duration::ZERO {
             return;
         } else {

@@ -4,7 +4,6 @@
 use crate::puppet::*;
 use crate::support::Pair;
 use metaroce_core::wire::*;
-use metaroce_core::work::CloseMode as Mode;
 use metaroce_core::*;
 
 // MR-RNR-008
@@ -95,21 +94,6 @@ fn a_close_of_another_source_is_dropped() {
     assert!(!ended, "ended by a stranger");
 }
 
-// MR-CLOSE-011
-#[test]
-#[should_panic(expected = "the peer is not told again")]
-fn an_abort_that_was_lost_is_told_again() {
-    let mut puppet = Puppet::asked(|_| ());
-    let (now, handle) = (puppet.at(), puppet.handle());
-    puppet.host.close(now, handle, Mode::Abort(1)).unwrap();
-    assert_eq!(only(&puppet.take(), Kind::Close).len(), 1);
-    puppet.now += 20_000;
-    let write = puppet.write(0, 0, 0, 4);
-    let _ = puppet.data(0, 0, write, b"more");
-    let told = only(&puppet.take(), Kind::Close).len();
-    assert_eq!(told, 1, "the peer is not told again");
-}
-
 // MR-HINT-009
 #[test]
 #[should_panic(expected = "no demand")]
@@ -158,39 +142,6 @@ fn a_window_below_one_packet_is_less_than_a_packet_a_round_trip() {
     assert!(told <= 10, "a packet a round trip: {told} in 20");
 }
 
-// MR-ERR-002
-#[test]
-#[should_panic(expected = "never refused")]
-fn a_message_too_long_is_refused_once_there_is_room_for_the_report() {
-    let mut puppet = Puppet::asking(|_, _| ());
-    puppet.post_receive(1, 70, 0, 4);
-    for msn in 0..16 {
-        let read = Data {
-            opcode: Opcode::ReadRequest,
-            immediate: 1 << 31 | msn,
-            ..puppet.write(0, msn, 0, 4)
-        };
-        puppet.data(0, msn, read, b"").unwrap();
-    }
-    let mut all = only(&puppet.take(), Kind::Data);
-    let long = Puppet::send_message(1, 0, 0, 0, 8);
-    assert_eq!(
-        puppet.data(1, 0, long, b"toolong!"),
-        Err(DropReason::NoRoom)
-    );
-    for _ in 0..4 {
-        puppet.now += 10_000;
-        puppet.ack_all(&all);
-        all.extend(only(&puppet.run(100), Kind::Data));
-    }
-    let expected = Err(DropReason::Refused(ErrorCode::LengthExceedsBuffer));
-    assert_eq!(
-        puppet.data(1, 0, long, b"toolong!"),
-        expected,
-        "never refused"
-    );
-}
-
 // MR-RNR-009
 #[test]
 #[should_panic(expected = "too early")]
@@ -217,18 +168,6 @@ fn each_refused_message_pauses_for_itself() {
         .iter()
         .find(|sent| sent.data().1.stream == 1 && sent.data().1.opcode == Opcode::Send);
     assert!(second.unwrap().at - start >= 100_000, "too early");
-}
-
-// MR-SEC-001
-#[test]
-#[should_panic(expected = "overflow")]
-fn a_batch_of_datagrams_before_the_next_answer() {
-    let mut puppet = Puppet::asking(|endpoint, _| endpoint.ack_packets = 255);
-    for psn in 0..256u32 {
-        let write = puppet.write(0, psn, 0, 4);
-        let _ = puppet.data(0, psn, write, b"four");
-    }
-    puppet.take();
 }
 
 // MR-MSG-007
