@@ -341,7 +341,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if cfg!(feature = "planted-error-spreads") {
             for other in 0..self.agreed.streams.min(STREAMS as u16) {
-                self.fail_stream(other, status, by_peer, None);
+                self.fail_stream(other, Status::Flushed, by_peer, None);
             }
         }
     }
