@@ -323,9 +323,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let stream = report.stream;
         self.streams.at_mut(stream).told = true;
         self.fail_stream(stream, Status::RemoteMemoryFault, true, None);
-        if !queued {
-            self.queue_response(index);
+        if queued {
+            self.unqueue_response(index);
         }
+        self.queue_error(index);
     }
 
     /// The memory refused the bytes of a packet that was about to leave: it leaves as one that was withdrawn.
