@@ -332,7 +332,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         let keep_alive = self.config.keep_alive;
-        // spec: MR-TIME-001, MR-TIME-002, MR-TIME-004, MR-TIME-005
+        // spec: MR-TIME-001, MR-TIME-002, MR-TIME-005
         let (silence, rest) = if self.reads != 0 || self.half_open {
             let rest = Duration::from_nanos(timeout.as_nanos() * 3 / 4);
             (self.patience(), rest)
