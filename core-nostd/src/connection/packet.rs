@@ -56,11 +56,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         shared: &mut Shared<'_, R, V>,
         path: u8,
         index: u16,
-        known: bool,
+        mut known: bool,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.regions_seen != shared.regions.withdrawals() {
             self.regions_withdrawn(shared);
+            // The slot may have been withdrawn with its message.
+            known = false;
         }
         let slot = self.slots.at_mut(index);
         let retransmission = !known && slot.transmissions != 0;
@@ -323,9 +325,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let stream = report.stream;
         self.streams.at_mut(stream).told = true;
         self.fail_stream(stream, Status::RemoteMemoryFault, true, None);
-        if !queued {
-            self.queue_response(index);
+        if queued {
+            self.unqueue_response(index);
         }
+        self.queue_error(index);
     }
 
     /// The memory refused the bytes of a packet that was about to leave: it leaves as one that was withdrawn.
