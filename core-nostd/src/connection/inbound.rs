@@ -373,6 +373,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 stream: data.stream,
                 length: data.length,
                 remaining: data.length,
+                address: data.address,
                 immediate: data.immediate,
                 opcode: data.opcode,
                 attempt,

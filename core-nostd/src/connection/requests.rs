@@ -7,7 +7,7 @@ use crate::message::outgoing::{NONE, OutMessage, Progress};
 use crate::message::receives::{Outcome, Receives};
 use crate::stats::DropReason;
 use crate::time::Instant;
-use crate::wire::{Data, ErrorCode, ErrorReport, Opcode};
+use crate::wire::{Data, ErrorCode, ErrorReport, Opcode, SendAddress};
 use crate::work::{CompletionKind, Status};
 
 use super::Timer;
@@ -32,6 +32,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             };
             let entry = *self.incoming.at(index);
             if entry.progress != InProgress::Ready {
+                return;
+            }
+            // spec: MR-RNR-008
+            if matches!(entry.opcode, Opcode::Send | Opcode::SendImm)
+                && SendAddress::from_bits(entry.address).rsn != self.rsn_in_turn(stream)
+            {
+                self.wrong_rsn(stream, expected);
                 return;
             }
             let mut keep = false;
@@ -65,6 +72,20 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
+    /// How many receive-consuming messages of a stream are over.
+    fn rsn_in_turn(&self, stream: u16) -> u32 {
+        let record = self.streams.at(stream);
+        let waiting = u32::from(record.awaiting);
+        record.receives.used_up().wrapping_add(waiting)
+    }
+
+    /// A SEND said that it was another than it is: it lies in the wrong buffer.
+    #[cold]
+    fn wrong_rsn(&mut self, stream: u16, msn: u32) {
+        let (status, code) = (Status::RemoteInvalidRequest, ErrorCode::InvalidRequest);
+        self.fail_stream(Instant::ZERO, stream, status, true, Some((msn, code)));
+    }
+
     /// Reports a receive in its buffer. False if there is none.
     fn complete_receive<const V: usize>(
         &mut self,
@@ -90,11 +111,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // spec: MR-RNR-001
             (None, _) => receives.complete_first(&mut record.receives, &outcome),
             (Some(_), false) => {
+                record.receives.skip();
                 receives.complete(entry.buffer, &outcome);
                 true
             }
             (Some(queue), true) => match receives.bind_shared(queue) {
                 Some(buffer) => {
+                    record.receives.skip();
                     receives.complete(buffer, &outcome);
                     true
                 }

@@ -39,6 +39,17 @@ impl Queue {
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
+
+    /// How many were used up: the sequence number of the first.
+    #[must_use]
+    pub const fn used_up(&self) -> u32 {
+        self.base
+    }
+
+    /// A buffer of a shared queue was used up in place of one from here.
+    pub const fn skip(&mut self) {
+        self.base = self.base.wrapping_add(1);
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -7,22 +7,6 @@ use metaroce_core::wire::*;
 use metaroce_core::work::CloseMode as Mode;
 use metaroce_core::*;
 
-// MR-RNR-008
-#[test]
-#[should_panic(expected = "told in another buffer")]
-fn a_send_is_told_in_the_buffer_in_which_it_was_placed() {
-    let mut puppet = Puppet::asking(|_, _| ());
-    puppet.post_receive(0, 70, 0, 4);
-    puppet.post_receive(0, 71, 100, 50);
-    // The first message of the stream claims to be the second that uses a buffer up.
-    let _ = puppet.data(0, 0, Puppet::send_message(0, 0, 1, 0, 50), &[9; 50]);
-    let done = puppet.completions();
-    let wrong = done
-        .iter()
-        .any(|done| done.id == 70 && done.status == Status::Success);
-    assert!(!wrong, "told in another buffer: 50 bytes in one of 4");
-}
-
 // MR-MEM-007
 #[test]
 #[should_panic(expected = "placed in another region")]
