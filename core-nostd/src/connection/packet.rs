@@ -1,7 +1,7 @@
 //! A slot becomes a packet: its header is written, its content named, its transmission noted.
 
 use super::{Connection, RESPONSE_BIT, RESPONSE_STREAM, Shared, Timer};
-use crate::memory::{Access, LocalSlice};
+use crate::memory::{Access, LocalSlice, RegionIndex};
 use crate::message::outgoing::{self, OutMessage, Progress};
 use crate::path::inflight::{NONE, Slot};
 use crate::time::Instant;
@@ -60,7 +60,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.regions_seen != shared.regions.withdrawals() {
-            self.regions_withdrawn(now, shared);
+            self.regions_withdrawn(now, shared, index);
         }
         let slot = self.slots.at_mut(index);
         let retransmission = !known && slot.transmissions != 0;
@@ -255,7 +255,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn regions_withdrawn<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &mut Shared<'_, R, V>,
+        slot: u16,
     ) {
         self.regions_seen = shared.regions.withdrawals();
         for number in (0..MESSAGES as u16).flat_map(|index| [index, index | RESPONSE_BIT]) {
@@ -267,6 +268,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.content_is_gone(now, number);
             }
         }
+        // The slot that is about to leave may have been of one of them.
+        *shared.template = self.template(self.slots.at(slot));
+    }
+
+    /// A region is no more: whatever of this side was to be read from or placed in it has no place.
+    pub(crate) fn withdraw_region(&mut self, region: RegionIndex) {
+        self.requests.withdraw_region(region);
     }
 
     /// Whether a message's bytes may still be read: its region is registered, and for a READ of the peer, under the key it named.
@@ -284,7 +292,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if number & RESPONSE_BIT == 0 {
             return shared
                 .regions
-                .is_registered(crate::memory::RegionIndex(message.region));
+                .is_registered(RegionIndex(message.region));
         }
         shared
             .regions

@@ -1,6 +1,6 @@
 //! Outgoing messages: work requests of this side, and responses to the peer's requests.
 
-use crate::memory::LocalSlice;
+use crate::memory::{LocalSlice, RegionIndex};
 use crate::storage::Table;
 use crate::wire::{ErrorReport, Opcode};
 use crate::work::{INLINE_BYTES, Status};
@@ -207,7 +207,7 @@ impl OutMessage {
             return None;
         }
         Some(LocalSlice {
-            region: crate::memory::RegionIndex(self.region),
+            region: RegionIndex(self.region),
             offset: self.local_offset.wrapping_add(offset as u64),
             length,
         })
@@ -299,6 +299,16 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
         self.table
             .get(index)
             .filter(|message| message.progress != Progress::Free)
+    }
+
+    /// A region is no more: messages from or to it have no place, whatever is registered under its index later.
+    // spec: MR-MEM-007
+    pub fn withdraw_region(&mut self, region: RegionIndex) {
+        for message in self.table.iter_mut() {
+            if message.region == region.0 {
+                message.region = RegionIndex::GONE.0;
+            }
+        }
     }
 
     /// Indices of the records in use.
