@@ -142,3 +142,14 @@ proptest! {
         prop_assert!(puppet.memory.0[0] == memory);
     }
 }
+
+// spec: MR-SEC-001
+#[test]
+fn a_batch_of_datagrams_before_the_next_answer() {
+    let mut puppet = Puppet::asking(|endpoint, _| endpoint.ack_packets = 255);
+    for psn in 0..256u32 {
+        let write = puppet.write(0, psn, 0, 4);
+        let _ = puppet.data(0, psn, write, b"four");
+    }
+    puppet.take();
+}

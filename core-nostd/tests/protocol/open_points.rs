@@ -151,18 +151,6 @@ fn each_refused_message_pauses_for_itself() {
     assert!(second.unwrap().at - start >= 100_000, "too early");
 }
 
-// MR-SEC-001
-#[test]
-#[should_panic(expected = "overflow")]
-fn a_batch_of_datagrams_before_the_next_answer() {
-    let mut puppet = Puppet::asking(|endpoint, _| endpoint.ack_packets = 255);
-    for psn in 0..256u32 {
-        let write = puppet.write(0, psn, 0, 4);
-        let _ = puppet.data(0, psn, write, b"four");
-    }
-    puppet.take();
-}
-
 // MR-MSG-007
 #[test]
 #[should_panic(expected = "accepted")]
