@@ -62,9 +62,9 @@ pub struct NicArgs {
     /// Payload bytes of a packet, 256 to 9000 [default: 4096 or what the MTU carries]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(256..=9000))]
     pub payload: Option<u16>,
-    /// Rate of one plane, Mbit/s: what senders are told to share
-    #[arg(long, value_name = "MBIT", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
-    pub rate: u32,
+    /// Rate of one plane, Mbit/s: what senders are told to share [default: the interface's, or 100000]
+    #[arg(long, value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate: Option<u32>,
     /// UDP source ports per plane that paths may use
     #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     pub source_ports: u16,
@@ -87,10 +87,12 @@ impl NicArgs {
     #[must_use]
     pub fn builder(&self, port: u16) -> NicBuilder {
         let mut builder = NicBuilder::default()
-            .rate_mbps(self.rate)
             .entropies(self.source_ports)
             .faults(self.faults.clone())
             .omit_checksum(self.no_checksum);
+        if let Some(rate) = self.rate {
+            builder = builder.rate_mbps(rate);
+        }
         if self.busy {
             builder = builder.spin(Duration::MAX);
         }

@@ -206,10 +206,10 @@ fn an_interrupt_ends_with_the_figures_so_far() {
         .read_line(&mut line)
         .unwrap();
     assert!(line.contains("opened"), "{line}");
-    let id = perf.id().to_string();
+    let kill = format!("kill -INT {}", perf.id());
     assert!(
-        std::process::Command::new("kill")
-            .args(["-INT", &id])
+        std::process::Command::new("sh")
+            .args(["-c", &kill])
             .status()
             .unwrap()
             .success()

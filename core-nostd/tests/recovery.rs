@@ -2,6 +2,7 @@
 
 mod support;
 
+use metaroce_core::work::CloseReason;
 use metaroce_core::*;
 use support::*;
 
@@ -31,6 +32,7 @@ fn memory_that_cannot_be_read_any_more_is_reported() {
     read(&mut pair, 0, 1, 5_000);
     pair.run_until_completions(0, 1);
     assert_eq!(statuses(&pair, 0), [(1, Status::RemoteMemoryFault)]);
+    assert_eq!((streams_failed(&pair, 0), streams_failed(&pair, 1)), (1, 1));
     pair.sides[0].memory.0.clear();
     let source = Source::Region(pair.local(0, 0, 5_000));
     pair.post(
@@ -115,4 +117,131 @@ fn a_keep_alive_that_is_lost_is_repeated() {
     read(&mut pair, 0, 1, 5_000);
     pair.run_until_completions(0, 1);
     assert_eq!(statuses(&pair, 0), [(1, Status::Success)]);
+}
+
+fn close(pair: &mut Pair, side: usize, mode: CloseMode) {
+    let now = pair.at();
+    let side = &mut pair.sides[side];
+    side.host
+        .close(now, side.connection.unwrap(), mode)
+        .unwrap();
+}
+
+fn closed(pair: &Pair, side: usize) -> Option<CloseReason> {
+    pair.sides[side]
+        .events
+        .iter()
+        .find_map(|event| match event {
+            Event::Closed { reason, .. } => Some(*reason),
+            _ => None,
+        })
+}
+
+#[test]
+fn draining_ends_when_the_last_response_has_come_and_nothing_is_reported() {
+    let mut pair = Pair::connected(plain);
+    let flags = WorkFlags {
+        signaled: false,
+        ..WorkFlags::default()
+    };
+    let (local, remote) = (pair.local(0, 0, 50_000), pair.remote(0, 0));
+    pair.try_post(0, 0, 1, Operation::Read { local, remote }, flags)
+        .unwrap();
+    close(&mut pair, 0, CloseMode::Drain);
+    pair.run_for(2_000_000);
+    assert_eq!(closed(&pair, 0), Some(CloseReason::LocalClose));
+    assert_eq!(closed(&pair, 1), Some(CloseReason::PeerClose));
+    assert!(pair.completions(0).is_empty());
+}
+
+// spec: MR-CLOSE-011
+#[test]
+fn an_abort_that_is_lost_is_told_again() {
+    let mut pair = Pair::connected(plain);
+    let local = pair.local(1, 0, 500_000);
+    let remote = pair.remote(1, 0);
+    pair.post(
+        1,
+        0,
+        1,
+        Operation::Write {
+            local: Source::Region(local),
+            remote,
+            immediate: None,
+        },
+    );
+    pair.run_for(20_000);
+    let mut told = 0;
+    pair.filter = Box::new(move |seen| {
+        told += usize::from(seen.header.kind == wire::Kind::Close);
+        if seen.header.kind == wire::Kind::Close && told < 3 {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    close(&mut pair, 0, CloseMode::Abort(77));
+    pair.run_for(1_000_000);
+    assert_eq!(closed(&pair, 1), Some(CloseReason::PeerAbort(77)));
+    assert_eq!(statuses(&pair, 1), [(1, Status::Flushed)]);
+}
+
+// spec: MR-ERR-003
+#[test]
+fn what_was_done_out_of_turn_is_flushed_with_what_comes_before_it() {
+    let mut pair = Pair::connected(plain);
+    let source = Source::Inline(b"hello");
+    pair.post(
+        0,
+        0,
+        1,
+        Operation::Send {
+            local: source,
+            immediate: None,
+        },
+    );
+    let remote = pair.remote(0, 0);
+    pair.post(
+        0,
+        0,
+        2,
+        Operation::Write {
+            local: source,
+            remote,
+            immediate: None,
+        },
+    );
+    pair.run_until_completions(0, 2);
+    assert_eq!(
+        statuses(&pair, 0),
+        [(1, Status::ReceiverNotReady), (2, Status::Flushed)]
+    );
+}
+
+#[test]
+fn a_shared_queue_takes_what_came_before_it_was_attached() {
+    let mut pair = Pair::connected(plain);
+    let remote = pair.remote(0, 0);
+    pair.post(
+        0,
+        2,
+        1,
+        Operation::Write {
+            local: Source::Inline(b"early"),
+            remote,
+            immediate: Some(5),
+        },
+    );
+    pair.run_until_completions(0, 1);
+    let (now, local) = (pair.at(), pair.local(1, 0, 0));
+    let side = &mut pair.sides[1];
+    side.host
+        .attach_shared_queue(side.connection.unwrap(), 2, 0)
+        .unwrap();
+    let request = ReceiveRequest { id: 70, local };
+    side.host
+        .post_receive(now, ReceiveQueue::Shared(0), &request)
+        .unwrap();
+    pair.run_until_completions(1, 1);
+    assert_eq!(statuses(&pair, 1), [(70, Status::Success)]);
 }

@@ -10,6 +10,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
+use metaroce_sim::faults::Reordering;
+use metaroce_sim::random::Probability;
 use metaroce_sim::report::{Spread, Table};
 use metaroce_sim::scenario::failure::{self, FailureConfig, What};
 use metaroce_sim::scenario::incast::{self, IncastConfig};
@@ -22,6 +24,7 @@ use metaroce_sim::time::Time;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Figure {
     Loss,
+    Reordering,
     Failure,
     Incast,
     Fairness,
@@ -31,9 +34,10 @@ enum Figure {
 }
 
 impl Figure {
-    const EACH: [Self; 6] = [
+    const EACH: [Self; 7] = [
         Self::Single,
         Self::Loss,
+        Self::Reordering,
         Self::Failure,
         Self::Incast,
         Self::Fairness,
@@ -43,6 +47,7 @@ impl Figure {
     fn name(self) -> &'static str {
         match self {
             Self::Loss => "loss",
+            Self::Reordering => "reordering",
             Self::Failure => "failure",
             Self::Incast => "incast",
             Self::Fairness => "fairness",
@@ -112,6 +117,7 @@ fn main() -> ExitCode {
         let began = Instant::now();
         let result = match figure {
             Figure::Loss => loss_table(&args),
+            Figure::Reordering => reordering_table(&args),
             Figure::Failure => failure_table(&args),
             Figure::Incast => incast_table(&args),
             Figure::Fairness => fairness_table(&args),
@@ -242,6 +248,8 @@ fn loss_table(args: &Args) -> Output {
                     loss: percent / 100.0,
                     paths,
                     bytes: args.bytes,
+                    reordering: None,
+                    tolerance: 0,
                     seed,
                 })
             });
@@ -282,6 +290,70 @@ fn loss_table(args: &Args) -> Output {
         args.seeds,
         kept.markdown(),
         rest.markdown()
+    );
+    (text, problems)
+}
+
+fn reordering_table(args: &Args) -> Output {
+    let mut table = Table::new([
+        "overtaken by up to, us",
+        "tolerance",
+        "loss, %",
+        "paths",
+        "goodput / bound",
+        "retransmitted",
+        "spurious",
+        "counted by the sender",
+        "dropped by the receiver",
+        "duplicate bytes placed",
+    ]);
+    let mut problems = Vec::new();
+    for (delay_us, tolerance, percent) in [
+        (0, 0, 1.0),
+        (2, 0, 0.0),
+        (2, 0, 1.0),
+        (2, 16, 1.0),
+        (20, 0, 1.0),
+    ] {
+        for &paths in &args.paths {
+            let name = [
+                delay_us.to_string(),
+                tolerance.to_string(),
+                percent.to_string(),
+                paths.to_string(),
+            ];
+            let runs = args.each(|seed| {
+                loss::run(&LossConfig {
+                    loss: percent / 100.0,
+                    paths,
+                    bytes: args.bytes / 10,
+                    reordering: (delay_us != 0).then(|| Reordering {
+                        probability: Probability::new(0.1),
+                        max_delay: Time::from_us(delay_us),
+                    }),
+                    tolerance,
+                    seed,
+                })
+            });
+            add(&mut table, &mut problems, &name, runs, |runs| {
+                vec![
+                    spread(runs, 4, |run| run.efficiency),
+                    spread(runs, 0, |run| run.retransmissions as f64),
+                    spread(runs, 0, |run| run.spurious as f64),
+                    spread(runs, 0, |run| run.spurious_counted as f64),
+                    spread(runs, 0, |run| run.duplicates_dropped as f64),
+                    spread(runs, 0, |run| run.duplicate_bytes as f64),
+                ]
+            });
+        }
+    }
+    let text = format!(
+        "One write of {} bytes as in `loss`; a tenth of all packets takes up to the given time longer, so that others of the same path\n\
+         overtake it. *Tolerance*: packets by which the sender lets a path reorder. *Spurious*: copies that reached the receiver,\n\
+         as the network counts them, as the sender does from acknowledgments, and as the receiver drops them. Median (range) of {} seeds.\n\n{}",
+        args.bytes / 10,
+        args.seeds,
+        table.markdown()
     );
     (text, problems)
 }

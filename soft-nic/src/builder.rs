@@ -6,7 +6,7 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::fault::FaultPlan;
 use crate::faulty::Faulty;
-use crate::interface::{mtu_of, payload_for};
+use crate::interface::{mtu_of, payload_for, rate_of};
 use crate::memory::RegionMap;
 use crate::nic::Nic;
 use crate::profile::{Core, Entry};
@@ -32,7 +32,7 @@ const USUAL_PAYLOAD: u16 = 4_096;
 pub struct NicBuilder {
     planes: Vec<SocketAddr>,
     payload_bytes: Option<u16>,
-    rate_mbps: u32,
+    rate_mbps: Option<u32>,
     entropies: u16,
     first_source_port: Option<u16>,
     connections: usize,
@@ -51,7 +51,7 @@ impl Default for NicBuilder {
         Self {
             planes: Vec::new(),
             payload_bytes: None,
-            rate_mbps: 100_000,
+            rate_mbps: None,
             entropies: 64,
             first_source_port: None,
             connections: 64,
@@ -88,6 +88,8 @@ pub(crate) fn connection_for(payload_bytes: u16) -> ConnectionConfig {
     }
 }
 
+/// Mbit/s of a plane whose interface does not say.
+const USUAL_RATE: u32 = 100_000;
 /// Longer runs gain little, and make paths lumpy.
 const LONGEST_RUN: usize = 32;
 
@@ -106,10 +108,11 @@ impl NicBuilder {
         self
     }
 
-    /// Rate of one plane in Mbit/s, both ways: what the NIC shares out to senders. Default: 100,000.
+    /// Rate of one plane in Mbit/s, both ways: what the NIC shares out to senders. Default: the rate of the slowest
+    /// plane's interface, or 100,000 where none has one (loopback).
     #[must_use]
     pub fn rate_mbps(mut self, rate: u32) -> Self {
-        self.rate_mbps = rate;
+        self.rate_mbps = Some(rate);
         self
     }
 
@@ -233,7 +236,7 @@ impl NicBuilder {
         let endpoint = EndpointConfig {
             planes: self.planes.len() as u8,
             addresses,
-            plane_mbps: self.rate_mbps,
+            plane_mbps: self.rate(),
             payload_bytes,
             entropies: self.entropies,
             listen: self.listen,
@@ -288,6 +291,15 @@ impl NicBuilder {
             payload_bytes,
             self.background,
         )
+    }
+
+    fn rate(&self) -> u32 {
+        let slowest = self
+            .planes
+            .iter()
+            .filter_map(|plane| rate_of(plane.ip()))
+            .min();
+        self.rate_mbps.or(slowest).unwrap_or(USUAL_RATE)
     }
 
     fn payload(&self) -> Result<u16, Error> {

@@ -5,7 +5,15 @@ use std::net::IpAddr;
 
 /// The MTU of the interface that has a local address, if it can be found out.
 pub(crate) fn mtu_of(ip: IpAddr) -> Option<u32> {
-    let mut loopback = None;
+    attribute(&name_of(ip)?, "mtu")
+}
+
+/// The rate of the interface that has a local address, Mbit/s, if it has one: loopback has none.
+pub(crate) fn rate_of(ip: IpAddr) -> Option<u32> {
+    attribute(&name_of(ip)?, "speed").filter(|rate| *rate > 0)
+}
+
+fn name_of(ip: IpAddr) -> Option<String> {
     for interface in getifaddrs().ok()? {
         let Some(address) = interface.address else {
             continue;
@@ -19,22 +27,16 @@ pub(crate) fn mtu_of(ip: IpAddr) -> Option<u32> {
                 .is_some_and(|found| found.ip() == ip),
         };
         if has {
-            return mtu_of_interface(&interface.interface_name);
-        }
-        if interface.interface_name == "lo" {
-            loopback = mtu_of_interface("lo");
+            return Some(interface.interface_name);
         }
     }
     // All of 127.0.0.0/8 is on loopback, though only one address is listed.
-    if ip.is_loopback() { loopback } else { None }
+    ip.is_loopback().then(|| "lo".to_owned())
 }
 
-fn mtu_of_interface(name: &str) -> Option<u32> {
-    std::fs::read_to_string(format!("/sys/class/net/{name}/mtu"))
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+fn attribute(interface: &str, name: &str) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/sys/class/net/{interface}/{name}")).ok()?;
+    text.trim().parse().ok()
 }
 
 /// The most payload that a DATA packet carries on an interface of this MTU.
@@ -53,6 +55,7 @@ mod tests {
         assert!(mtu_of("127.0.0.1".parse().unwrap()).unwrap() >= 1500);
         assert!(mtu_of("127.9.9.9".parse().unwrap()).unwrap() >= 1500);
         assert_eq!(mtu_of("192.0.2.77".parse().unwrap()), None);
+        assert_eq!(rate_of("127.0.0.1".parse().unwrap()), None);
     }
 
     #[test]

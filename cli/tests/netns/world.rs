@@ -75,15 +75,8 @@ impl World {
                     &["-K", &one, "tso", "off", "gso", "off", "gro", "off"],
                 );
                 if ipv6 {
-                    world.exec(
-                        side,
-                        "sysctl",
-                        &[
-                            "-q",
-                            "-w",
-                            &format!("net.ipv6.conf.{one}.keep_addr_on_down=1"),
-                        ],
-                    );
+                    let keep = format!("echo 1 > /proc/sys/net/ipv6/conf/{one}/keep_addr_on_down");
+                    world.exec(side, "sh", &["-c", &keep]);
                 }
                 let address = format!("{}/{}", world.ip(side, plane), if ipv6 { 64 } else { 24 });
                 let mut add = vec!["addr", "add", &address, "dev", &one];
@@ -285,7 +278,6 @@ fn require() {
         ("ip", "iproute2"),
         ("nft", "nftables"),
         ("ethtool", "ethtool"),
-        ("sysctl", "procps"),
     ] {
         let found = std::env::var_os("PATH").is_some_and(|path| {
             std::env::split_paths(&path)
@@ -345,7 +337,7 @@ impl Process {
 
     /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
-        run("kill", &[&format!("-{name}"), &self.child.id().to_string()]);
+        run("sh", &["-c", &format!("kill -{name} {}", self.child.id())]);
     }
 
     /// Waits for the end: exit code and standard output as one JSON value.

@@ -1,6 +1,6 @@
 //! An acknowledgment comes in: what was delivered, what was lost, and what that says of the network.
 
-use super::{Connection, Epoch, State};
+use super::{Connection, Epoch};
 use crate::config::EndpointConfig;
 use crate::message::outgoing::{OutMessage, Progress};
 use crate::path::inflight::{List, NONE};
@@ -123,7 +123,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.loss_seen = true;
             self.last_loss = now;
         }
-        self.after_ack(now, config, number, marked != 0);
+        self.after_ack(config, number, marked != 0);
     }
 
     /// Applies the loss rule to a path: returns how many packets were delivered and how many lost.
@@ -386,7 +386,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// After an acknowledgment: the path may carry again, or change its source port.
-    fn after_ack(&mut self, now: Instant, config: &EndpointConfig, number: u8, marked: bool) {
+    fn after_ack(&mut self, config: &EndpointConfig, number: u8, marked: bool) {
         let path: &SendPath = self.send_paths.at(u16::from(number));
         match path.state {
             // spec: MR-PATH-020
@@ -399,9 +399,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.offer(number);
             }
             _ => {}
-        }
-        if self.state == State::Closing || self.state == State::PeerClosing {
-            self.maybe_finish(now);
         }
     }
 }

@@ -401,7 +401,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             })
     }
 
-    pub(super) fn is_closing(&self) -> bool {
+    pub(crate) const fn is_closing(&self) -> bool {
         matches!(self.state, State::Closing | State::PeerClosing)
     }
 }

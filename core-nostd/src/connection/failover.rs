@@ -214,7 +214,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.reopen(entropy);
         self.schedule_reopening(now, block.path, Duration::ZERO);
         self.fence_due.remove(block.path);
-        self.maybe_finish(now);
         Ok(())
     }
 
@@ -271,7 +270,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             .min(LONGEST_BACKOFF.as_nanos());
         path.backoff = path.backoff.saturating_add(1);
         let random = u64::from(self.entropies.random(1 << 15));
-        Duration::from_nanos(pause / 2 + (pause * random >> 16))
+        Duration::from_nanos(pause / 2 + ((pause * random) >> 16))
     }
 
     /// A path of a plane answered: the others of the plane are tried at once.

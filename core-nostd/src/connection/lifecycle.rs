@@ -59,8 +59,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             State::Lingering => self.state = State::Closed,
             State::Established if self.incoming_connection => {
-                // The initiator was never heard after its INIT: half open.
-                if self.heard_at != Instant::ZERO {
+                if !self.half_open {
                     return;
                 }
                 // spec: MR-SETUP-016
@@ -147,8 +146,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.controller.hinted(now, hint_mbps);
         }
         self.follow_hint();
-        self.report_connected = true;
-        self.events = true;
         self.timers.clear(Timer::Setup);
         self.watch(now);
         if !self.incoming_connection {
@@ -156,8 +153,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // So that the acceptor knows that its ACCEPT arrived, and both know a round-trip time.
             self.probe_due.insert(0);
             self.set_due(due::PROBES);
-            self.heard_at = now;
+            self.report_connected = true;
+            self.events = true;
+            self.half_open = true;
+            self.timers.set(Timer::Idle, now + self.patience());
         }
+        self.heard_at = now;
         self.answered_at = now;
         true
     }
@@ -177,7 +178,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if !self.establish(now, config, peer_id, parameters, 0) {
             return false;
         }
-        self.heard_at = Instant::ZERO;
+        self.half_open = true;
         self.set_due(due::ACCEPT);
         self.timers.set(Timer::Setup, now + self.setup_pause());
         true
@@ -195,6 +196,21 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[inline]
     pub(crate) fn heard_from_peer(&mut self, now: Instant) {
         self.heard(now);
+        if self.half_open {
+            self.confirmed(now);
+        }
+    }
+
+    /// The first datagram after the INIT or ACCEPT: the peer is there, and knows of the connection.
+    #[cold]
+    fn confirmed(&mut self, now: Instant) {
+        self.half_open = false;
+        if self.incoming_connection {
+            self.report_connected = true;
+            self.events = true;
+            self.timers.clear(Timer::Setup);
+            self.watch(now);
+        }
     }
 
     /// The application wants to end.
@@ -234,7 +250,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// While closing: when this side's work is done, the peer is told.
-    pub(super) fn maybe_finish(&mut self, now: Instant) {
+    pub(crate) fn maybe_finish(&mut self, now: Instant) {
         // spec: MR-CLOSE-001, MR-CLOSE-003
         if !self.is_closing() || self.has_work() {
             return;
@@ -264,7 +280,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(crate) fn handle_close(&mut self, now: Instant, close: &Close) {
         match (self.state, close.mode) {
             // spec: MR-CLOSE-005
-            (State::Lingering, WireCloseMode::Drain) => self.set_due(due::CLOSE_ACK),
+            (State::Lingering, WireCloseMode::Drain) => {
+                if !self.tells_abort_again() {
+                    self.set_due(due::CLOSE_ACK);
+                }
+            }
             (State::Lingering | State::Closed | State::Connecting, _) => {}
             (_, WireCloseMode::Abort) => {
                 // spec: MR-CLOSE-007
@@ -278,6 +298,17 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.maybe_finish(now);
             }
         }
+    }
+
+    /// Something came for a connection that is over. If this side broke it off the peer did not hear it: it is told again.
+    // spec: MR-CLOSE-011
+    #[cold]
+    pub(crate) fn tells_abort_again(&mut self) -> bool {
+        let again = self.state == State::Lingering && self.close_mode == WireCloseMode::Abort;
+        if again {
+            self.set_due(due::CLOSE);
+        }
+        again
     }
 
     /// The peer has finished, too.
@@ -315,8 +346,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.flush_messages(stream, status);
         }
         self.report_streams = true;
+        // What the application was never told of is forgotten silently.
+        let unknown = self.incoming_connection && (self.half_open || self.report_connected);
         self.report_connected = false;
-        self.closed = Some(reason);
+        self.closed = (!unknown).then_some(reason);
         self.events = true;
         self.planes_reported = self.planes_down;
         for timer in [

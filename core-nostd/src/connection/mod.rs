@@ -229,6 +229,8 @@ pub struct Connection<
     close_mode: WireCloseMode,
     close_code: u16,
     heard_at: Instant,
+    /// Nothing was heard since INIT (the acceptor) or ACCEPT (the initiator).
+    half_open: bool,
     answered_at: Instant,
     planes_down: u8,
     planes_reported: u8,
@@ -356,6 +358,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             close_mode: WireCloseMode::Drain,
             close_code: 0,
             heard_at: now,
+            half_open: false,
             answered_at: now,
             planes_down: 0,
             planes_reported: 0,

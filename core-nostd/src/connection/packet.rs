@@ -60,7 +60,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.regions_seen != shared.regions.withdrawals() {
-            self.regions_withdrawn(now, shared, index);
+            self.regions_withdrawn(shared, index);
         }
         let slot = self.slots.at_mut(index);
         let retransmission = !known && slot.transmissions != 0;
@@ -254,7 +254,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[inline(never)]
     fn regions_withdrawn<const R: usize, const V: usize>(
         &mut self,
-        now: Instant,
         shared: &mut Shared<'_, R, V>,
         slot: u16,
     ) {
@@ -265,7 +264,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 Progress::Open | Progress::Waiting
             );
             if open && !self.content_is_there(shared, number) {
-                self.content_is_gone(now, number);
+                self.content_is_gone(number);
             }
         }
         // The slot that is about to leave may have been of one of them.
@@ -306,13 +305,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The bytes of a message can no longer be read: a work request fails its stream, a response becomes an error report.
-    pub(super) fn content_is_gone(&mut self, now: Instant, number: u16) {
+    pub(super) fn content_is_gone(&mut self, number: u16) {
         if number & RESPONSE_BIT == 0 {
             let stream = self.requests.at(number).stream;
             self.requests.at_mut(number).status = Status::LocalAccess;
             let msn = self.requests.at(number).msn;
             self.fail_stream(
-                now,
                 stream,
                 Status::LocalAccess,
                 false,
@@ -332,6 +330,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             token: message.immediate,
         };
         message.make_error(&report);
+        // spec: MR-STREAM-003
+        let stream = report.stream;
+        self.streams.at_mut(stream).told = true;
+        self.fail_stream(stream, Status::RemoteMemoryFault, true, None);
         if !queued {
             self.queue_response(index);
         }
@@ -340,13 +342,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// The memory refused the bytes of a packet that was about to leave: it leaves as one that was withdrawn.
     pub(crate) fn gather_failed(
         &mut self,
-        now: Instant,
         failed: &Transmit,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         let number = self.slots.at(failed.slot).message;
         if number != NONE {
-            self.content_is_gone(now, number);
+            self.content_is_gone(number);
         }
         let header = Header::decode(out).ok()?;
         let header = Header {

@@ -210,7 +210,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Lets a stream take its buffers from a shared queue.
-    pub(crate) fn attach_shared_queue(&mut self, stream: u16, queue: u8) -> Result<(), PostError> {
+    pub(crate) fn attach_shared_queue<const V: usize>(
+        &mut self,
+        receives: &mut Receives<V>,
+        stream: u16,
+        queue: u8,
+    ) -> Result<(), PostError> {
         if usize::from(queue) >= crate::message::receives::SHARED_QUEUES {
             return Err(PostError::WrongQueue);
         }
@@ -218,10 +223,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             .streams
             .get_mut(stream)
             .ok_or(PostError::UnknownStream)?;
-        if record.completed_rsn != 0 || !record.receives.is_empty() {
+        if record.shared.is_some() || !record.receives.is_untouched() {
             return Err(PostError::WrongQueue);
         }
         record.shared = Some(queue);
+        self.complete_awaiting(receives, stream);
         Ok(())
     }
 

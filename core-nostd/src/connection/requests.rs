@@ -31,7 +31,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 return;
             };
             let entry = *self.incoming.at(index);
-            if entry.progress != InProgress::Ready {
+            // What was asked for before it may have failed the stream.
+            if entry.progress != InProgress::Ready || self.streams.at(stream).failed.is_some() {
                 return;
             }
             // spec: MR-RNR-008
@@ -54,9 +55,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 }
                 Opcode::Write => {}
                 _ => {
-                    let record = self.streams.at_mut(stream);
-                    record.completed_rsn = record.completed_rsn.wrapping_add(1);
-                    keep = record.awaiting != 0 || !self.complete_receive(shared.receives, &entry);
+                    keep = self.streams.at(stream).awaiting != 0
+                        || !self.complete_receive(shared.receives, &entry);
                 }
             }
             // spec: MR-MSG-012
@@ -83,7 +83,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[cold]
     fn wrong_rsn(&mut self, stream: u16, msn: u32) {
         let (status, code) = (Status::RemoteInvalidRequest, ErrorCode::InvalidRequest);
-        self.fail_stream(Instant::ZERO, stream, status, true, Some((msn, code)));
+        self.fail_stream(stream, status, true, Some((msn, code)));
     }
 
     /// Reports a receive in its buffer. False if there is none.
@@ -226,6 +226,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             Ok(())
         });
         if let Err(code) = outcome {
+            // spec: MR-STREAM-003
+            self.streams.at_mut(entry.stream).told = true;
+            self.fail_stream(entry.stream, status_of(code), true, None);
             response.make_error(&ErrorReport {
                 code,
                 attempt: 0,
@@ -274,8 +277,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if let Err(reason) = self.report(data, code, attempt) {
             return reason;
         }
-        self.fail_stream(Instant::ZERO, data.stream, status_of(code), true, None);
+        self.fail_stream(data.stream, status_of(code), true, None);
         DropReason::Refused(code)
+    }
+
+    /// Refuses a packet of a stream that has failed. The peer seems not to know: it is told, once.
+    // spec: MR-STREAM-004
+    #[cold]
+    pub(super) fn refuse_failed(&mut self, data: &Data) -> DropReason {
+        if !self.streams.at(data.stream).told {
+            self.tell(data.stream, data.msn, ErrorCode::StreamError);
+        }
+        DropReason::Refused(ErrorCode::StreamError)
     }
 
     /// Queues an error report about a message, if there is room for one.
@@ -304,6 +317,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         message.make_error(report);
         let index = self.responses.insert(message).ok_or(DropReason::NoRoom)?;
         self.queue_response(index);
+        if report.code != ErrorCode::ReceiverNotReady {
+            self.streams.at_mut(report.stream).told = true;
+        }
         Ok(())
     }
 
@@ -328,7 +344,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-STREAM-002, MR-STREAM-003
     pub(super) fn fail_stream(
         &mut self,
-        now: Instant,
         stream: u16,
         status: Status,
         by_peer: bool,
@@ -349,10 +364,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if cfg!(feature = "planted-error-spreads") {
             for other in 0..self.agreed.streams.min(STREAMS as u16) {
-                self.fail_stream(now, other, status, by_peer, None);
+                self.fail_stream(other, Status::Flushed, by_peer, None);
             }
         }
-        self.maybe_finish(now);
     }
 
     /// Ends every open message of a stream. One that carries a status already keeps it.
@@ -382,6 +396,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 if record.status == Status::Success {
                     record.status = status;
                 }
+            } else if message.status == Status::Success {
+                // It is over, but out of turn: what comes before it fails.
+                self.requests.at_mut(index).status = status;
             }
             index = message.next;
         }
@@ -443,7 +460,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // spec: MR-ERR-003
             self.requests.at_mut(index).status = status_of(report.code);
         }
-        self.fail_stream(now, report.stream, status_of(report.code), false, None);
+        // Whoever reports an error has failed the stream.
+        self.streams.at_mut(report.stream).told = true;
+        self.fail_stream(report.stream, status_of(report.code), false, None);
     }
 
     /// No buffer was posted for a SEND: it is withdrawn and begins again later, or gives up.
@@ -455,7 +474,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if message.attempts_left == 0 && limit != u8::MAX {
             message.status = Status::ReceiverNotReady;
             self.fail_stream(
-                now,
                 stream,
                 Status::ReceiverNotReady,
                 false,

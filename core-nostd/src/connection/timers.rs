@@ -298,8 +298,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// How long the peer may be silent, with nothing but a response awaited, before it is asked whether it is there.
-    fn patience(&self) -> Duration {
-        Duration::from_nanos(self.config.failure_timeout.as_nanos() / 4)
+    pub(super) fn patience(&self) -> Duration {
+        let patience = Duration::from_nanos(self.config.failure_timeout.as_nanos() / 4);
+        if self.config.keep_alive == Duration::ZERO {
+            patience
+        } else {
+            patience.min(self.config.keep_alive)
+        }
     }
 
     fn idle_timeout(&mut self, now: Instant) {
@@ -307,6 +312,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         let timeout = self.config.failure_timeout;
+        if self.half_open && self.incoming_connection {
+            // [`Self::setup_timeout`] gives it up.
+            return;
+        }
         if self.slots.used() != 0 {
             // spec: MR-TIME-001
             let mut deadline = self.answered_at + timeout;
@@ -324,7 +333,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let keep_alive = self.config.keep_alive;
         // spec: MR-TIME-001, MR-TIME-002, MR-TIME-005
-        let (silence, rest) = if self.reads != 0 {
+        let (silence, rest) = if self.reads != 0 || self.half_open {
             let rest = Duration::from_nanos(timeout.as_nanos() * 3 / 4);
             (self.patience(), rest)
         } else if keep_alive == Duration::ZERO {

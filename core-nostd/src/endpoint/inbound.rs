@@ -91,6 +91,9 @@ where
         }
         // spec: MR-CLOSE-009
         if !record.is_open() && header.kind != Kind::Close {
+            if record.tells_abort_again() {
+                self.touched(index);
+            }
             return Err(DropReason::UnexpectedKind);
         }
         let mut shared = Shared {
@@ -170,6 +173,9 @@ where
         }
         if record.is_stalled() {
             record.resume(&mut shared, memory);
+        }
+        if record.is_closing() {
+            record.maybe_finish(now);
         }
         let has_events = record.has_events();
         let is_ready = entry.links.is_queued(Ring::Ready);

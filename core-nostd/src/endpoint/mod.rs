@@ -273,7 +273,7 @@ where
         Ok(())
     }
 
-    /// Lets a stream take its buffers from a shared queue (0 to 7). Before it received anything.
+    /// Lets a stream take its buffers from a shared queue (0 to 7), if it never had one of its own.
     ///
     /// # Errors
     /// A [`PostError`].
@@ -287,7 +287,9 @@ where
         let index =
             lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
         let (_, record) = connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
-        record.attach_shared_queue(stream, queue)
+        record.attach_shared_queue(&mut self.receives, stream, queue)?;
+        self.touched(index);
+        Ok(())
     }
 
     /// Asks the peer for a share of its capacity ahead of a burst. (A large burst after a pause does so by itself.)

@@ -136,13 +136,15 @@ where
         None
     }
 
-    /// The next datagram to send, whole, at the start of `buffer`, which must hold the largest (payload size + 52 bytes, at least 1408).
+    /// The next datagram to send, whole, at the start of `buffer`, which must hold the largest: the payload size + 52 bytes, and at least
+    /// [`HEADER_BUFFER`]. With a shorter one nothing is ever sent.
     pub fn poll_datagram<M: Memory>(
         &mut self,
         now: Instant,
         memory: &M,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
+        debug_assert!(buffer.len() >= HEADER_BUFFER, "a buffer too short");
         let header = buffer.first_chunk_mut::<HEADER_BUFFER>()?;
         let mut transmit = self.poll_transmit(now, header)?;
         if let Some(slice) = transmit.payload {
@@ -157,7 +159,7 @@ where
                 )?;
                 let (_, record) = connection_at(self.entries.borrow_mut(), index)?;
                 let header = buffer.first_chunk_mut::<HEADER_BUFFER>()?;
-                transmit = record.gather_failed(now, &transmit, header)?;
+                transmit = record.gather_failed(&transmit, header)?;
                 self.touched(index);
             }
         }

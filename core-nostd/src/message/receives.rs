@@ -50,6 +50,12 @@ impl Queue {
     pub const fn skip(&mut self) {
         self.base = self.base.wrapping_add(1);
     }
+
+    /// Whether there never were any.
+    #[must_use]
+    pub const fn is_untouched(&self) -> bool {
+        self.count == 0 && self.base == 0
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

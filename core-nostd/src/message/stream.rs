@@ -15,8 +15,6 @@ pub struct Stream {
     pub next_rsn: u32,
     /// MSN of the peer's message whose turn it is.
     pub expected_msn: u32,
-    /// RSN of the peer's next receive-consuming message to complete.
-    pub completed_rsn: u32,
     /// Buffers posted for the peer's messages.
     pub receives: Queue,
     /// Oldest message posted here that has not completed.
@@ -45,6 +43,8 @@ pub struct Stream {
     pub flush: bool,
     /// A report of its failure that the peer still is to be sent: the message, and why.
     pub tell: Option<(u32, ErrorCode)>,
+    /// The peer knows that it failed, or will when it gets a report that is under way.
+    pub told: bool,
 }
 
 impl Stream {
@@ -53,7 +53,6 @@ impl Stream {
         next_msn: 0,
         next_rsn: 0,
         expected_msn: 0,
-        completed_rsn: 0,
         receives: Queue::EMPTY,
         first: outgoing::NONE,
         unsent: outgoing::NONE,
@@ -68,6 +67,7 @@ impl Stream {
         report: None,
         flush: false,
         tell: None,
+        told: false,
     };
 }
 

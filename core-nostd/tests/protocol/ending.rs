@@ -341,3 +341,17 @@ fn the_pause_of_keep_alive_does_not_depend_on_the_failure_timeout() {
     let second = only(&puppet.run(12_000_000), Kind::Probe);
     assert!(!second.is_empty(), "not asked in time");
 }
+
+// spec: MR-CLOSE-011
+#[test]
+fn an_abort_that_was_lost_is_told_again() {
+    let mut puppet = Puppet::asked(|_| ());
+    let (now, handle) = (puppet.at(), puppet.handle());
+    puppet.host.close(now, handle, Mode::Abort(1)).unwrap();
+    assert_eq!(only(&puppet.take(), Kind::Close).len(), 1);
+    puppet.now += 20_000;
+    let write = puppet.write(0, 0, 0, 4);
+    let _ = puppet.data(0, 0, write, b"more");
+    let told = only(&puppet.take(), Kind::Close).len();
+    assert_eq!(told, 1, "the peer is not told again");
+}

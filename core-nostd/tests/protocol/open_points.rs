@@ -4,7 +4,6 @@
 use crate::puppet::*;
 use crate::support::Pair;
 use metaroce_core::wire::*;
-use metaroce_core::work::CloseMode as Mode;
 use metaroce_core::*;
 
 // MR-CLOSE-010
@@ -25,21 +24,6 @@ fn a_close_of_another_source_is_dropped() {
         .iter()
         .any(|event| matches!(event, Event::Closed { .. }));
     assert!(!ended, "ended by a stranger");
-}
-
-// MR-CLOSE-011
-#[test]
-#[should_panic(expected = "the peer is not told again")]
-fn an_abort_that_was_lost_is_told_again() {
-    let mut puppet = Puppet::asked(|_| ());
-    let (now, handle) = (puppet.at(), puppet.handle());
-    puppet.host.close(now, handle, Mode::Abort(1)).unwrap();
-    assert_eq!(only(&puppet.take(), Kind::Close).len(), 1);
-    puppet.now += 20_000;
-    let write = puppet.write(0, 0, 0, 4);
-    let _ = puppet.data(0, 0, write, b"more");
-    let told = only(&puppet.take(), Kind::Close).len();
-    assert_eq!(told, 1, "the peer is not told again");
 }
 
 // MR-HINT-009
@@ -88,39 +72,6 @@ fn a_window_below_one_packet_is_less_than_a_packet_a_round_trip() {
         told += round(&mut puppet);
     }
     assert!(told <= 10, "a packet a round trip: {told} in 20");
-}
-
-// MR-ERR-002
-#[test]
-#[should_panic(expected = "never refused")]
-fn a_message_too_long_is_refused_once_there_is_room_for_the_report() {
-    let mut puppet = Puppet::asking(|_, _| ());
-    puppet.post_receive(1, 70, 0, 4);
-    for msn in 0..16 {
-        let read = Data {
-            opcode: Opcode::ReadRequest,
-            immediate: 1 << 31 | msn,
-            ..puppet.write(0, msn, 0, 4)
-        };
-        puppet.data(0, msn, read, b"").unwrap();
-    }
-    let mut all = only(&puppet.take(), Kind::Data);
-    let long = Puppet::send_message(1, 0, 0, 0, 8);
-    assert_eq!(
-        puppet.data(1, 0, long, b"toolong!"),
-        Err(DropReason::NoRoom)
-    );
-    for _ in 0..4 {
-        puppet.now += 10_000;
-        puppet.ack_all(&all);
-        all.extend(only(&puppet.run(100), Kind::Data));
-    }
-    let expected = Err(DropReason::Refused(ErrorCode::LengthExceedsBuffer));
-    assert_eq!(
-        puppet.data(1, 0, long, b"toolong!"),
-        expected,
-        "never refused"
-    );
 }
 
 // MR-RNR-009

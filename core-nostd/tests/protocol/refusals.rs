@@ -209,3 +209,35 @@ fn one_connection_s_words_mean_nothing_to_another() {
     puppet.ack_all(&sent);
     assert_eq!(puppet.completions()[0].status, Status::Success);
 }
+
+// spec: MR-ERR-002
+#[test]
+fn a_message_too_long_is_refused_once_there_is_room_for_the_report() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    puppet.post_receive(1, 70, 0, 4);
+    for msn in 0..16 {
+        let read = Data {
+            opcode: Opcode::ReadRequest,
+            immediate: 1 << 31 | msn,
+            ..puppet.write(0, msn, 0, 4)
+        };
+        puppet.data(0, msn, read, b"").unwrap();
+    }
+    let mut all = only(&puppet.take(), Kind::Data);
+    let long = Puppet::send_message(1, 0, 0, 0, 8);
+    assert_eq!(
+        puppet.data(1, 0, long, b"toolong!"),
+        Err(DropReason::NoRoom)
+    );
+    for _ in 0..4 {
+        puppet.now += 10_000;
+        puppet.ack_all(&all);
+        all.extend(only(&puppet.run(100), Kind::Data));
+    }
+    let expected = Err(DropReason::Refused(ErrorCode::LengthExceedsBuffer));
+    assert_eq!(
+        puppet.data(1, 0, long, b"toolong!"),
+        expected,
+        "never refused"
+    );
+}

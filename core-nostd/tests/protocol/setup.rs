@@ -339,13 +339,7 @@ fn an_acceptor_that_hears_nothing_gives_up() {
     init.cookie = Some(retry.cookie);
     puppet.send(&Packet::Init(init)).unwrap();
     puppet.run(3_000_000_000);
-    assert!(matches!(
-        puppet.events.last(),
-        Some(Event::Closed {
-            reason: CloseReason::Unreachable,
-            ..
-        })
-    ));
+    assert!(puppet.events.is_empty(), "nobody was told of it");
 }
 
 // spec: MR-SETUP-017

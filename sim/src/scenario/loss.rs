@@ -6,7 +6,7 @@ use metaroce_core::config::ConnectionConfig;
 
 use super::lab::{Failure, Lab, Settings};
 use super::payload_limit_bps;
-use crate::faults::{Drop, FaultConfig};
+use crate::faults::{Drop, FaultConfig, Reordering};
 use crate::inspect;
 use crate::random::Probability;
 use crate::time::Time;
@@ -21,6 +21,10 @@ pub struct LossConfig {
     pub paths: u8,
     /// Bytes of the one write.
     pub bytes: u32,
+    /// Packets that take longer, and so are overtaken.
+    pub reordering: Option<Reordering>,
+    /// Packets by which the sender lets a path reorder before a gap is a loss.
+    pub tolerance: u8,
     /// Seed.
     pub seed: u64,
 }
@@ -48,6 +52,10 @@ pub struct LossResult {
     pub lost: u64,
     /// Data sent again though it had arrived: copies that reached the receiver.
     pub spurious: i64,
+    /// Data sent again though it had arrived, as the sender counts it.
+    pub spurious_counted: u64,
+    /// Data packets that the receiver dropped because it had them.
+    pub duplicates_dropped: u64,
     /// Bytes placed beyond those of the message.
     pub duplicate_bytes: i64,
     /// Packets of acknowledgments.
@@ -66,9 +74,13 @@ pub fn run(config: &LossConfig) -> Result<LossResult, Failure> {
     let network = PairConfig::default();
     let mut topology = pair(&network, config.seed);
     for port in 0..topology.network.ports.len() as u32 {
-        topology
-            .network
-            .set_faults(port, FaultConfig::loss(Probability::new(config.loss)));
+        topology.network.set_faults(
+            port,
+            FaultConfig {
+                reordering: config.reordering,
+                ..FaultConfig::loss(Probability::new(config.loss))
+            },
+        );
     }
     let mut lab = Lab::new(
         topology,
@@ -82,6 +94,7 @@ pub fn run(config: &LossConfig) -> Result<LossResult, Failure> {
         1,
         ConnectionConfig {
             paths: config.paths,
+            reorder_tolerance: config.tolerance,
             ..ConnectionConfig::default()
         },
     )?;
@@ -110,6 +123,19 @@ pub fn run(config: &LossConfig) -> Result<LossResult, Failure> {
     let packets = sent.packets[inspect::DATA] - before.packets[inspect::DATA];
     // Data that reached the receiver, less those it needed: copies of what it had.
     let needed = u64::from(config.bytes).div_ceil(super::PAYLOAD_BYTES);
+    // What is still on its way tells of the last copies.
+    lab.idle(Time::from_us(200))?;
+    let statistics = |host: usize, connection| {
+        lab.sim.hosts[host]
+            .endpoint
+            .connection_statistics(connection)
+            .unwrap_or_default()
+    };
+    let spurious_counted = statistics(0, connection).spurious_retransmissions;
+    let duplicates_dropped = lab.sim.hosts[1]
+        .endpoint
+        .endpoint_statistics()
+        .dropped(metaroce_core::DropReason::Duplicate);
     let lost_data = lab.sim.network.ports[port].statistics.dropped_data;
     Ok(LossResult {
         completion,
@@ -121,6 +147,8 @@ pub fn run(config: &LossConfig) -> Result<LossResult, Failure> {
         tail: completion - last_new,
         retransmissions: sent.retransmissions - before.retransmissions,
         lost: lab.sim.network.ports[port].statistics.dropped[Drop::Loss as usize] - lost_before,
+        spurious_counted,
+        duplicates_dropped,
         spurious: packets as i64 - lost_data as i64 - needed as i64,
         duplicate_bytes: lab.placed(1, 0) as i64 - i64::from(config.bytes),
         acknowledgments: back.packets[inspect::ACK],

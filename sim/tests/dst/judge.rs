@@ -116,6 +116,13 @@ impl<'a> Judge<'a> {
         !self.closes[index].is_empty()
     }
 
+    /// Whether the plan let an application end it without waiting.
+    pub fn is_aborted(&self, index: usize) -> bool {
+        self.closes[index]
+            .iter()
+            .any(|mode| matches!(mode, CloseMode::Abort(_)))
+    }
+
     pub fn shared_posted(&mut self, host: HostId, queue: usize, receive: &ReceivePlan) {
         self.shared[host as usize][queue].insert(receive.uid, receive.place);
     }

@@ -218,12 +218,12 @@ impl Judge<'_> {
         }
     }
 
-    /// Operations are flushed only when their stream or connection failed or was closed.
+    /// Operations are flushed only when their stream or connection failed or was aborted; a drain lets them end.
     fn flushes(&mut self, now: Time, index: usize, side: usize, stream: usize) {
         let status = self.streams[index][side][stream].status.clone();
         let cause = self.failed.contains(&(index, stream))
             || self.lost.contains(&index)
-            || self.is_closing(index);
+            || self.is_aborted(index);
         if let Some(k) = status
             .iter()
             .position(|status| *status == Some(Status::Flushed))

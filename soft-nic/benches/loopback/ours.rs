@@ -4,7 +4,7 @@ use crate::{Cores, Latency, Rate};
 use metaroce_core::config::{ConnectionConfig, ControllerChoice};
 use metaroce_core::memory::Access;
 use metaroce_core::work::Status;
-use metaroce_soft::{Buffer, Nic, NicBuilder, default_connection};
+use metaroce_soft::{Buffer, Nic, NicBuilder};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ pub struct Settings {
     pub payload: u16,
     /// Paths to spray over.
     pub paths: u8,
-    /// Packets in a row on one path.
-    pub run: u8,
+    /// Packets in a row on one path, if not as many as one send takes.
+    pub run: Option<u8>,
     /// With the CRC32C.
     pub checksum: bool,
     /// No congestion control, to see what it costs.
@@ -29,20 +29,20 @@ impl Settings {
             .plane("127.0.0.1:0".parse().expect("an address"))
             .payload_bytes(self.payload)
             .omit_checksum(!self.checksum)
-            .acceptor(self.connection())
     }
 
-    fn connection(self) -> ConnectionConfig {
+    fn connection(self, nic: &Nic) -> ConnectionConfig {
+        let usual = nic.connection_config();
         let controller = if self.uncontrolled {
             ControllerChoice::None
         } else {
-            ControllerChoice::Coupled
+            usual.controller
         };
         ConnectionConfig {
             paths: self.paths,
-            run: self.run,
+            run: self.run.unwrap_or(usual.run),
             controller,
-            ..default_connection()
+            ..usual
         }
     }
 }
@@ -84,7 +84,7 @@ fn with_peer<T>(
             .build()
             .expect("a NIC");
         let connection = here
-            .connect(&peer, settings.connection(), PATIENCE)
+            .connect(&peer, settings.connection(&here), PATIENCE)
             .expect("a connection");
         let result = work(&here, &connection, remote);
         if std::env::var_os("METAROCE_BENCH_DETAILS").is_some() {
