@@ -9,7 +9,7 @@ use crate::wire::{DecodeError, ErrorCode};
 pub enum DropReason {
     /// It is not a valid datagram.
     Malformed(DecodeError),
-    /// No connection has this id.
+    /// No connection has this id, or it is one with another peer.
     UnknownConnection,
     /// The connection is not in a state in which this kind is expected.
     UnexpectedKind,

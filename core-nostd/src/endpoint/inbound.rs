@@ -161,10 +161,17 @@ where
             }
             Kind::Close => {
                 let close = Close::decode(&header, body)?;
+                // spec: MR-CLOSE-010
+                if close.source != record.peer_id {
+                    return Err(DropReason::UnknownConnection);
+                }
                 record.handle_close(now, &close);
             }
             Kind::CloseAck => {
-                CloseAck::decode(&header, body)?;
+                // spec: MR-CLOSE-010
+                if CloseAck::decode(&header, body)?.source != record.peer_id {
+                    return Err(DropReason::UnknownConnection);
+                }
                 record.handle_close_ack();
             }
             Kind::Init | Kind::Retry | Kind::Accept | Kind::Reject => {

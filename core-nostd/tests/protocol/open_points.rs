@@ -6,26 +6,6 @@ use crate::support::Pair;
 use metaroce_core::wire::*;
 use metaroce_core::*;
 
-// MR-CLOSE-010
-#[test]
-#[should_panic(expected = "ended by a stranger")]
-fn a_close_of_another_source_is_dropped() {
-    let mut puppet = Puppet::asked(|_| ());
-    let close = Close {
-        connection: puppet.theirs,
-        source: MINE + 1,
-        reason: 0,
-        mode: wire::CloseMode::Abort,
-    };
-    let _ = puppet.send(&Packet::Close(close));
-    puppet.take();
-    let ended = puppet
-        .events
-        .iter()
-        .any(|event| matches!(event, Event::Closed { .. }));
-    assert!(!ended, "ended by a stranger");
-}
-
 // MR-HINT-009
 #[test]
 #[should_panic(expected = "no demand")]
