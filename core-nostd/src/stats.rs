@@ -37,7 +37,7 @@ pub enum DropReason {
     Refused(ErrorCode),
     /// The memory refused the bytes.
     MemoryFault,
-    /// An INIT that names another address than it came from.
+    /// An INIT that names another address than it came from, or an answer from an address that was not asked.
     AddressMismatch,
     /// A cookie that was not issued here, or is too old.
     BadCookie,

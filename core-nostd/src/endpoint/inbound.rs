@@ -285,6 +285,8 @@ where
                 record.probe_again();
             }
             _ if record.state != State::Connecting => return Err(DropReason::UnexpectedKind),
+            // spec: MR-SETUP-021
+            _ if !record.was_asked_at(meta.source.ip()) => return Err(DropReason::AddressMismatch),
             Kind::Retry => record.retry(now, Retry::decode(header, body)?.cookie),
             Kind::Accept => {
                 let accept = Accept::decode(header, body)?;

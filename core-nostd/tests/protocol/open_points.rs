@@ -97,27 +97,6 @@ fn a_whole_message_that_contradicts_its_earlier_packets_is_dropped() {
     assert_eq!(result, Err(DropReason::InconsistentMessage), "accepted");
 }
 
-// MR-SETUP-021
-#[test]
-#[should_panic(expected = "established by a stranger")]
-fn an_accept_from_an_address_that_was_not_asked_is_dropped() {
-    let mut puppet = Puppet::new(|_, _| ());
-    puppet.connect(|_| ());
-    let sent = puppet.take();
-    let Packet::Init(init) = sent[0].packet() else {
-        panic!()
-    };
-    puppet.theirs = init.source;
-    puppet.source = crate::support::address(9, 0);
-    let _ = puppet.accept(0);
-    puppet.take();
-    let connected = puppet
-        .events
-        .iter()
-        .any(|event| matches!(event, Event::Connected { .. }));
-    assert!(!connected, "established by a stranger");
-}
-
 // MR-PROBE-010
 #[test]
 #[should_panic(expected = "probes for nothing")]
