@@ -322,6 +322,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let index = number & !RESPONSE_BIT;
         let queued = self.responses.at(index).has_unsent();
         let message = self.responses.at_mut(index);
+        let unsent = u64::from(message.unsent_bytes());
         let report = ErrorReport {
             code: ErrorCode::MemoryFault,
             attempt: 0,
@@ -330,11 +331,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             token: message.immediate,
         };
         message.make_error(&report);
+        let error = u64::from(message.unsent_bytes());
         // spec: MR-STREAM-003
         let stream = report.stream;
         self.streams.at_mut(stream).told = true;
         self.fail_stream(stream, Status::RemoteMemoryFault, true, None);
-        if !queued {
+        // spec: MR-HINT-009
+        if queued {
+            self.queued_bytes = self.queued_bytes.saturating_sub(unsent) + error;
+        } else {
             self.queue_response(index);
         }
     }

@@ -90,9 +90,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             message.flags |= OutMessage::EMPTY_SENT;
         }
         message.outstanding += 1;
-        if number & RESPONSE_BIT == 0 {
-            self.queued_bytes = self.queued_bytes.saturating_sub(u64::from(length));
-        }
+        // spec: MR-HINT-009
+        self.queued_bytes = self.queued_bytes.saturating_sub(u64::from(length));
         Piece {
             message: number,
             offset,
@@ -110,7 +109,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Puts a response that has something to send at the end of their queue.
+    // spec: MR-HINT-009
     pub(super) fn queue_response(&mut self, index: u16) {
+        self.queued_bytes += u64::from(self.responses.at(index).unsent_bytes());
         self.responses.at_mut(index).next = outgoing::NONE;
         if self.response_last == outgoing::NONE {
             self.response_first = index;

@@ -520,3 +520,27 @@ fn a_level_is_between_one_and_the_capacity() {
     );
     assert!(levels.borrow().len() > 100);
 }
+
+// spec: MR-HINT-009
+#[test]
+fn the_bytes_of_a_response_are_demand() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let read = Data {
+        opcode: Opcode::ReadRequest,
+        immediate: 1 << 31,
+        ..puppet.write(0, 0, 0, 100 * 1024)
+    };
+    puppet.data(0, 0, read, b"").unwrap();
+    let sent = only(&puppet.take(), Kind::Data);
+    assert_ne!(sent[0].data().1.demand, Demand::NONE, "no demand");
+    // The region goes: an error takes the place of what is left, and when all was sent there is no demand.
+    let index = puppet.region.index;
+    puppet.host.deregister(index).unwrap();
+    let mut all = sent;
+    for _ in 0..200 {
+        puppet.now += 10_000;
+        puppet.ack_all(&all);
+        all.extend(only(&puppet.take(), Kind::Data));
+    }
+    assert_eq!(puppet.statistics().queued_bytes, 0);
+}

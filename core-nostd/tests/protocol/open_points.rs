@@ -6,21 +6,6 @@ use crate::support::Pair;
 use metaroce_core::wire::*;
 use metaroce_core::*;
 
-// MR-HINT-009
-#[test]
-#[should_panic(expected = "no demand")]
-fn the_bytes_of_a_response_are_demand() {
-    let mut puppet = Puppet::asking(|_, _| ());
-    let read = Data {
-        opcode: Opcode::ReadRequest,
-        immediate: 1 << 31,
-        ..puppet.write(0, 0, 0, 100 * 1024)
-    };
-    puppet.data(0, 0, read, b"").unwrap();
-    let sent = only(&puppet.take(), Kind::Data);
-    assert_ne!(sent[0].data().1.demand, Demand::NONE, "no demand");
-}
-
 // MR-CC-014
 #[test]
 #[should_panic(expected = "a packet a round trip")]
