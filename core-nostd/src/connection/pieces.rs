@@ -1,7 +1,7 @@
 //! Which part of which message is sent next: responses first, then the streams in turn.
 
-use super::{Connection, RESPONSE_BIT};
-use crate::message::outgoing::{self, OutMessage, Progress};
+use super::{Connection, RESPONSE_BIT, Timer};
+use crate::message::outgoing::{self, OutMessage};
 use crate::time::Instant;
 
 /// A part of a message that goes into one packet.
@@ -165,17 +165,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
-    /// A refused message that waited begins again.
+    /// Refused messages whose pause is over begin again.
     pub(super) fn retry_waiting(&mut self, now: Instant) {
         if self.waiting_messages == 0 {
             return;
         }
         for index in 0..MESSAGES as u16 {
-            if self
-                .requests
-                .get(index)
-                .is_none_or(|message| message.progress != Progress::Waiting)
-            {
+            let Some(until) = self.requests.at(index).pauses_until() else {
+                continue;
+            };
+            // spec: MR-RNR-009
+            if until > now {
+                self.timers.advance(Timer::Retry, until);
                 continue;
             }
             self.waiting_messages -= 1;

@@ -486,12 +486,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.queued_bytes = self.queued_bytes.saturating_sub(u64::from(unsent));
         // spec: MR-RNR-003, MR-MSG-010
         self.withdraw_slots(index);
-        self.requests.at_mut(index).progress = Progress::Waiting;
+        // spec: MR-RNR-009
+        let until = now + self.config.rnr_delay;
+        self.requests.at_mut(index).pause(until);
         self.waiting_messages += 1;
         if self.streams.at(stream).unsent == index {
             self.advance_unsent(stream);
         }
-        self.timers
-            .advance(Timer::Retry, now + self.config.rnr_delay);
+        self.timers.advance(Timer::Retry, until);
     }
 }

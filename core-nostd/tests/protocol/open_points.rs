@@ -39,34 +39,6 @@ fn a_window_below_one_packet_is_less_than_a_packet_a_round_trip() {
     assert!(told <= 10, "a packet a round trip: {told} in 20");
 }
 
-// MR-RNR-009
-#[test]
-#[should_panic(expected = "too early")]
-fn each_refused_message_pauses_for_itself() {
-    let mut puppet = Puppet::asked(|connection| connection.paths = 2);
-    let report = |stream| ErrorReport {
-        code: ErrorCode::ReceiverNotReady,
-        attempt: 0,
-        stream,
-        msn: 0,
-        token: 0,
-    };
-    puppet.post_send(0, 1, 100);
-    puppet.post_send(1, 2, 100);
-    let sent = only(&puppet.take(), Kind::Data);
-    puppet.now += 10_000;
-    puppet.error(0, 0, report(0)).unwrap();
-    puppet.now += 90_000;
-    puppet.error(0, 1, report(1)).unwrap();
-    let start = puppet.now;
-    puppet.ack_all(&sent);
-    let sent = only(&puppet.run(300_000), Kind::Data);
-    let second = sent
-        .iter()
-        .find(|sent| sent.data().1.stream == 1 && sent.data().1.opcode == Opcode::Send);
-    assert!(second.unwrap().at - start >= 100_000, "too early");
-}
-
 // MR-MSG-007
 #[test]
 #[should_panic(expected = "accepted")]
