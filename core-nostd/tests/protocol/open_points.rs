@@ -39,21 +39,6 @@ fn a_window_below_one_packet_is_less_than_a_packet_a_round_trip() {
     assert!(told <= 10, "a packet a round trip: {told} in 20");
 }
 
-// MR-MSG-007
-#[test]
-#[should_panic(expected = "accepted")]
-fn a_whole_message_that_contradicts_its_earlier_packets_is_dropped() {
-    let mut puppet = Puppet::asking(|_, _| ());
-    let begun = Data {
-        length: 100,
-        ..puppet.write(0, 0, 0, 4)
-    };
-    puppet.data(0, 0, begun, b"four").unwrap();
-    let whole = puppet.write(0, 0, 0, 4);
-    let result = puppet.data(0, 1, whole, b"four");
-    assert_eq!(result, Err(DropReason::InconsistentMessage), "accepted");
-}
-
 // MR-PROBE-010
 #[test]
 #[should_panic(expected = "probes for nothing")]
