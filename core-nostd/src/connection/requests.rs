@@ -451,7 +451,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let open = index != NONE && self.requests.at(index).progress == Progress::Open;
         if report.code == ErrorCode::ReceiverNotReady {
             // spec: MR-RNR-006
-            if open && self.requests.at(index).attempt == report.attempt {
+            if open
+                && self.requests.at(index).is_send()
+                && self.requests.at(index).attempt == report.attempt
+            {
                 self.not_ready(now, index);
             }
             return;

@@ -195,3 +195,22 @@ fn each_refused_message_pauses_for_itself() {
         .find(|sent| sent.data().1.stream == 1 && sent.data().1.opcode == Opcode::Send);
     assert!(second.unwrap().at - start >= 100_000, "too early");
 }
+
+// spec: MR-RNR-006
+#[test]
+fn only_a_send_is_not_ready() {
+    let mut puppet = Puppet::asked(|_| ());
+    puppet.post_write(0, 1, 100);
+    let sent = only(&puppet.take(), Kind::Data);
+    let report = ErrorReport {
+        code: ErrorCode::ReceiverNotReady,
+        attempt: 0,
+        stream: 0,
+        msn: 0,
+        token: 0,
+    };
+    puppet.error(0, 0, report).unwrap();
+    puppet.ack_all(&sent);
+    assert_eq!(puppet.completions()[0].status, Status::Success);
+    assert!(only(&puppet.run(300_000), Kind::Data).is_empty());
+}
