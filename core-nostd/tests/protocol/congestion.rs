@@ -544,3 +544,34 @@ fn the_bytes_of_a_response_are_demand() {
     }
     assert_eq!(puppet.statistics().queued_bytes, 0);
 }
+
+// spec: MR-CC-003, MR-LOSS-006, MR-PATH-006
+#[test]
+fn an_acknowledgment_is_not_believed_beyond_what_can_be() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    puppet.post_write(0, 1, 20 * 1024);
+    let sent = only(&puppet.take(), Kind::Data);
+    puppet.now += 10_000;
+    let told = |count: usize| {
+        let header = sent[count - 1].header();
+        AckBlock {
+            newest_psn: header.psn,
+            hint_mbps: 50_000,
+            ..block(0, header.psn + 1, header.tsn, &[])
+        }
+    };
+    let lies = AckBlock {
+        ce_count: 60_000,
+        delay: 0xffff,
+        ..told(2)
+    };
+    puppet.ack(lies).unwrap();
+    assert_eq!(puppet.path(0).ce_marks, 2);
+    assert_eq!(puppet.statistics().min_rtt_ns, 10_000);
+    let overtaken = AckBlock {
+        hint_mbps: 1_000,
+        ..told(1)
+    };
+    puppet.ack(overtaken).unwrap();
+    assert_eq!(puppet.statistics().hint_mbps, 50_000);
+}
