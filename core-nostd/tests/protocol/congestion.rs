@@ -575,3 +575,35 @@ fn an_acknowledgment_is_not_believed_beyond_what_can_be() {
     puppet.ack(overtaken).unwrap();
     assert_eq!(puppet.statistics().hint_mbps, 50_000);
 }
+
+// spec: MR-CC-014
+#[test]
+fn a_window_below_one_packet_is_less_than_a_packet_a_round_trip() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    puppet.post_write(0, 1, 100 * 1024);
+    let (mut marks, mut told, mut all) = (0u16, 0, vec![]);
+    let mut round = |puppet: &mut Puppet| {
+        let sent = only(&puppet.run(10_000), Kind::Data);
+        all.extend(sent.clone());
+        if let Some(newest) = sent.last() {
+            marks += sent.len() as u16;
+            let header = newest.header();
+            let block = AckBlock {
+                ce_count: marks,
+                newest_psn: header.psn,
+                ..block(0, header.psn + 1, header.tsn, &[])
+            };
+            puppet.ack(block).unwrap();
+        }
+        sent.len()
+    };
+    // Everything is marked: the window falls to a twentieth of a packet.
+    for _ in 0..40 {
+        round(&mut puppet);
+    }
+    assert!(puppet.statistics().window < 1 << 15);
+    for _ in 0..20 {
+        told += round(&mut puppet);
+    }
+    assert!(told <= 10, "a packet a round trip: {told} in 20");
+}
