@@ -5,7 +5,7 @@ use super::{Connection, Shared};
 use crate::message::outgoing;
 use crate::path::inflight::NONE;
 use crate::path::send::PathState;
-use crate::rate::controller::{Controller, ONE_PACKET};
+use crate::rate::controller::Controller;
 use crate::time::Instant;
 use crate::transmit::{HEADER_BUFFER, Transmit};
 
@@ -30,7 +30,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             || !self.lost_paths.is_empty()
             || !self.orphans.is_empty()
             || self.response_first != outgoing::NONE
-            || window < ONE_PACKET
             || u64::from(self.outstanding) << 16 >= u64::from(window)
         {
             return None;
