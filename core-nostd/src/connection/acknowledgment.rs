@@ -374,7 +374,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             let (next, started) = (message.next, message.has(OutMessage::STARTED));
             // spec: MR-MSG-015
             let report = (message.has(OutMessage::SIGNALED) || message.status != Status::Success)
-                && !(cfg!(feature = "planted-flush-forgets") && message.status == Status::Flushed);
+                && !(crate::planted::Bug::FlushForgets.is_planted()
+                    && message.status == Status::Flushed);
             let record = self.streams.at_mut(stream);
             record.first = next;
             if record.unsent == first {

@@ -169,7 +169,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if record.lost.is_empty() {
                 self.lost_paths.remove(path);
             }
-            if cfg!(feature = "planted-new-psn-on-retransmission") {
+            if crate::planted::Bug::NewPsnOnRetransmission.is_planted() {
                 self.slots.at_mut(index).psn = record.next_psn;
                 record.next_psn = record.next_psn.wrapping_add(1);
             }

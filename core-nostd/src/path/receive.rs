@@ -124,7 +124,7 @@ impl ReceivePath {
         if distance == 0 {
             Arrival::New
         } else if distance < WINDOW {
-            if self.contains(psn) && !cfg!(feature = "planted-duplicate-accepted") {
+            if self.contains(psn) && !crate::planted::Bug::DuplicateAccepted.is_planted() {
                 Arrival::Duplicate
             } else {
                 Arrival::New
@@ -220,7 +220,7 @@ impl ReceivePath {
         }
         let start = self
             .cumulative
-            .wrapping_add(u32::from(cfg!(feature = "planted-sack-off-by-one")));
+            .wrapping_add(u32::from(crate::planted::Bug::SackOffByOne.is_planted()));
         let shift = start & 63;
         let first = word(start);
         core::array::from_fn(|i| {
