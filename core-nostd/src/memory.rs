@@ -42,6 +42,11 @@ impl Access {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct RegionIndex(pub u16);
 
+impl RegionIndex {
+    /// Of what used a region that was deregistered. No region has this index.
+    pub(crate) const GONE: Self = Self(u16::MAX);
+}
+
 /// A registered region as its owner knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

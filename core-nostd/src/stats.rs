@@ -9,7 +9,7 @@ use crate::wire::{DecodeError, ErrorCode};
 pub enum DropReason {
     /// It is not a valid datagram.
     Malformed(DecodeError),
-    /// No connection has this id.
+    /// No connection has this id, or it is one with another peer.
     UnknownConnection,
     /// The connection is not in a state in which this kind is expected.
     UnexpectedKind,
@@ -37,7 +37,7 @@ pub enum DropReason {
     Refused(ErrorCode),
     /// The memory refused the bytes.
     MemoryFault,
-    /// An INIT that names another address than it came from.
+    /// An INIT that names another address than it came from, or an answer from an address that was not asked.
     AddressMismatch,
     /// A cookie that was not issued here, or is too old.
     BadCookie,

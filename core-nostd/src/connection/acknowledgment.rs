@@ -77,14 +77,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         }
         // spec: MR-PATH-006
-        let news = block.newest_tsn != path.echoed_tsn
-            && block.newest_tsn.wrapping_sub(path.echoed_tsn) < 1 << 31;
+        let step = block.newest_tsn.wrapping_sub(path.echoed_tsn);
+        let news = step.wrapping_sub(1) < (1 << 31) - 1;
         let mut marked = 0;
         if news {
             path.echoed_tsn = block.newest_tsn;
             path.moved_at = now;
             path.probes = 0;
-            marked = u32::from(block.ce_count.wrapping_sub(path.ce_count));
+            // More marks than transmissions are none.
+            marked = u32::from(block.ce_count.wrapping_sub(path.ce_count)).min(step);
             path.ce_count = block.ce_count;
             path.marks += marked;
             self.marks_seen |= marked != 0;
@@ -97,10 +98,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 let sample = (now.as_nanos() as u32).wrapping_sub(path.probe_sent_ns);
                 self.rtt_sample(now, config, number, sample, block);
             }
-        }
-        // spec: MR-HINT-008
-        if block.hint_mbps != 0 && config.hints {
-            self.controller.hinted(now, block.hint_mbps);
+            // spec: MR-HINT-008, MR-PATH-006
+            if block.hint_mbps != 0 && config.hints {
+                self.controller.hinted(now, block.hint_mbps);
+            }
         }
         let (mut delivered, lost) = self.judge(now, config, block);
         delivered += self.late_deliveries(now, block);
@@ -235,7 +236,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if sample >= 1 << 31 {
             return;
         }
-        let sample = sample.saturating_sub(block.delay_ns()).max(1);
+        // A delay longer than all of it is no delay.
+        let Some(sample) = sample.checked_sub(block.delay_ns()) else {
+            return;
+        };
+        let sample = sample.max(1);
         let path = self.send_paths.at_mut(u16::from(number));
         path.rtt.sample(sample);
         path.latest_rtt_ns = sample;

@@ -4,7 +4,7 @@ use super::{Connection, due};
 use crate::config::EndpointConfig;
 use crate::path::entropy::EntropyChooser;
 use crate::path::loss::Evidence;
-use crate::path::send::PathState;
+use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::Controller;
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
@@ -16,8 +16,6 @@ use super::Timer;
 const LONGEST_BACKOFF: Duration = Duration::from_millis(100);
 /// Packets in a comparison before a path is judged by it.
 const COMPARED_PACKETS: u32 = 32;
-/// Comparisons in a row that a path must lose badly before it moves.
-const COMPARISONS_LOST: u8 = 3;
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
@@ -57,15 +55,33 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// A path told something new.
     // spec: MR-PROBE-008
     pub(super) fn path_answered(&mut self, now: Instant, number: u8) {
-        let path = self.send_paths.at(u16::from(number));
-        let plane = path.plane;
-        match path.state {
+        let path = self.send_paths.at_mut(u16::from(number));
+        let (plane, state) = (path.plane, path.state);
+        if state == PathState::Fencing {
+            return;
+        }
+        path.retry_at = now;
+        match state {
+            PathState::Suspect if path.worse >= SendPath::MUST_MOVE => self.drain_again(number),
             PathState::Suspect => self.activate_path(number),
             PathState::Reopening => {
                 self.activate_path(number);
                 self.plane_answered(now, plane);
             }
             _ => {}
+        }
+    }
+
+    /// A path that was to be moved when it became suspect answers: its packets count again, and it is moved when they are here.
+    // spec: MR-PROBE-008, MR-PATH-022
+    #[cold]
+    fn drain_again(&mut self, number: u8) {
+        let path = self.send_paths.at_mut(u16::from(number));
+        path.state = PathState::Draining;
+        let (inflight, has_lost) = (path.inflight.len(), !path.lost.is_empty());
+        self.outstanding += u32::from(inflight);
+        if has_lost {
+            self.lost_paths.insert(number);
         }
     }
 
@@ -113,7 +129,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 sibling.state == PathState::Active
                     && sibling.probes == 0
                     && sibling.echoed_tsn != u32::MAX
-                    && sibling.moved_at > since
+                    && sibling.retry_at > since
                     && u64::from(sibling.latest_rtt_ns) < clear_below
             })
             && (self.last_epoch.marked == 0
@@ -344,10 +360,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // Bad more than 4 x as often as the others, plus 2 %.
             let worse = u64::from(own_bad) * u64::from(others) * 50
                 > (u64::from(other_bad) * 200 + u64::from(others)) * u64::from(own);
-            path.worse = if worse { path.worse + 1 } else { 0 };
+            path.worse = if worse {
+                (path.worse + 1).min(SendPath::MUST_MOVE)
+            } else {
+                0
+            };
             // One that is drained would never hear what makes it active again.
-            if path.worse >= COMPARISONS_LOST && !path.is_drained() {
-                path.worse = 0;
+            if path.worse >= SendPath::MUST_MOVE && !path.is_drained() {
                 path.state = PathState::Draining;
                 let (plane, entropy) = (path.plane, path.entropy);
                 self.entropies.avoid(plane, entropy);

@@ -204,7 +204,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 Err(fault) => return Err(self.refuse(data, code_of(fault), 0)),
             }
         };
-        if turn && payload.len() == data.length as usize && data.opcode == Opcode::Write {
+        if turn
+            && payload.len() == data.length as usize
+            && data.opcode == Opcode::Write
+            && self.incoming.find(data.stream, data.msn).is_none()
+        {
             // The only packet of the message whose turn it is: no record is needed.
             if let Some((region, offset)) = place {
                 memory
@@ -361,6 +365,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 stream: data.stream,
                 length: data.length,
                 remaining: data.length,
+                address: data.address,
                 immediate: data.immediate,
                 opcode: data.opcode,
                 attempt,

@@ -7,7 +7,9 @@ use crate::path::receive::ReceivePath;
 use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::Controller;
 use crate::time::{Duration, Instant};
-use crate::wire::{CRC_SIZE, Close, CloseMode as WireCloseMode, DATA_SIZE, Parameters, Trailer};
+use crate::wire::{
+    CRC_SIZE, Close, CloseMode as WireCloseMode, DATA_SIZE, Parameters, PlaneAddress, Trailer,
+};
 use crate::work::{CloseMode, CloseReason, Status};
 
 /// Round trips, or at least so long, for which repeated CLOSEs are answered.
@@ -50,6 +52,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     return;
                 }
                 self.setup_attempts = self.setup_attempts.saturating_add(1);
+                self.retried = false;
                 self.set_due(if self.is_setting_up() {
                     due::INIT
                 } else {
@@ -75,10 +78,20 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
-    /// A RETRY: the same INIT, with the cookie, at once.
+    /// Whether this side asks for the connection at an address.
+    pub(crate) fn was_asked_at(&self, ip: core::net::IpAddr) -> bool {
+        let asked = |plane: &PlaneAddress| plane.socket().ip() == ip.to_canonical();
+        self.peer.as_slice().iter().any(asked)
+    }
+
+    /// A RETRY: the same INIT, with the cookie, at once; further ones wait for the timer.
     pub(crate) fn retry(&mut self, now: Instant, cookie: crate::wire::Cookie) {
         // spec: MR-SETUP-008
         self.cookie = Some(cookie);
+        // spec: MR-SETUP-021
+        if core::mem::replace(&mut self.retried, true) {
+            return;
+        }
         self.set_due(due::INIT);
         self.timers.set(Timer::Setup, now + self.setup_pause());
     }

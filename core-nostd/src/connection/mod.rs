@@ -225,6 +225,8 @@ pub struct Connection<
     announce_number: u32,
     hint_number: u32,
     setup_attempts: u8,
+    /// The INIT that is being sent was repeated at once for a RETRY.
+    retried: bool,
     close_sent: bool,
     accept_plane: u8,
     control_path: u8,
@@ -355,6 +357,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             announce_number: 0,
             hint_number: 0,
             setup_attempts: 0,
+            retried: false,
             close_sent: false,
             accept_plane: 0,
             control_path: 0,

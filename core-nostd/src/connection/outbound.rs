@@ -4,7 +4,7 @@ use super::{Connection, Shared, Timer, due};
 use crate::message::outgoing;
 use crate::path::inflight::NONE;
 use crate::path::send::PathState;
-use crate::rate::controller::Controller;
+use crate::rate::controller::{Controller, ONE_PACKET};
 use crate::time::{Duration, Instant};
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
 use crate::wire::{ACK_BLOCK_SIZE, ACK_SIZE, AckKind, Flags, append_ack_block, encode_ack};
@@ -128,9 +128,17 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return None;
         }
         let window = self.controller.window();
+        // A window holds something, so this is not so when nothing is outstanding.
         // spec: MR-CC-001
-        if self.outstanding != 0 && u64::from(self.outstanding) << 16 >= u64::from(window) {
+        if u64::from(self.outstanding) << 16 >= u64::from(window) {
             self.limited = true;
+            return None;
+        }
+        if window < ONE_PACKET
+            && let Some(at) = self.paced_below_one(now, window)
+        {
+            self.limited = true;
+            self.timers.set(Timer::Pace, at);
             return None;
         }
         // The pacer does not break a run, which is to leave in one piece.
@@ -177,6 +185,20 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         self.send_new(now, shared, window, out)
+    }
+
+    /// When the next packet may leave under a window of less than one: so much later than the last was sent or acknowledged that
+    /// there is one in srtt/W.
+    // spec: MR-CC-014
+    #[cold]
+    #[inline(never)]
+    fn paced_below_one(&self, now: Instant, window: u32) -> Option<Instant> {
+        let srtt = u64::from(self.rtt.smoothed_or(self.min_rtt_ns()));
+        let pause = (srtt << 16) / u64::from(window.max(1)) - srtt;
+        let paths = self.usable.iter();
+        let moved = paths.map(|path| self.send_paths.at(u16::from(path)).moved_at);
+        let at = moved.max()? + Duration::from_nanos(pause);
+        (at > now).then_some(at)
     }
 
     /// Sends an orphan or the next piece of a message over the path whose turn it is.

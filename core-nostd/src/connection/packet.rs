@@ -1,7 +1,7 @@
 //! A slot becomes a packet: its header is written, its content named, its transmission noted.
 
 use super::{Connection, RESPONSE_BIT, RESPONSE_STREAM, Shared, Timer};
-use crate::memory::{Access, LocalSlice};
+use crate::memory::{Access, LocalSlice, RegionIndex};
 use crate::message::outgoing::{self, OutMessage, Progress};
 use crate::path::inflight::{NONE, Slot};
 use crate::time::Instant;
@@ -60,7 +60,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.regions_seen != shared.regions.withdrawals() {
-            self.regions_withdrawn(shared);
+            self.regions_withdrawn(shared, index);
             // The slot may have been withdrawn with its message.
             known = false;
         }
@@ -254,7 +254,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Regions were withdrawn since a packet last left: messages whose bytes can no longer be read end here.
     #[cold]
     #[inline(never)]
-    fn regions_withdrawn<const R: usize, const V: usize>(&mut self, shared: &Shared<'_, R, V>) {
+    fn regions_withdrawn<const R: usize, const V: usize>(
+        &mut self,
+        shared: &mut Shared<'_, R, V>,
+        slot: u16,
+    ) {
         self.regions_seen = shared.regions.withdrawals();
         for number in (0..MESSAGES as u16).flat_map(|index| [index, index | RESPONSE_BIT]) {
             let open = matches!(
@@ -265,6 +269,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.content_is_gone(number);
             }
         }
+        // The slot that is about to leave may have been of one of them.
+        *shared.template = self.template(self.slots.at(slot));
+    }
+
+    /// A region is no more: whatever of this side was to be read from or placed in it has no place.
+    pub(crate) fn withdraw_region(&mut self, region: RegionIndex) {
+        self.requests.withdraw_region(region);
     }
 
     /// Whether a message's bytes may still be read: its region is registered, and for a READ of the peer, under the key it named.
@@ -280,9 +291,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return true;
         }
         if number & RESPONSE_BIT == 0 {
-            return shared
-                .regions
-                .is_registered(crate::memory::RegionIndex(message.region));
+            return shared.regions.is_registered(RegionIndex(message.region));
         }
         shared
             .regions
@@ -313,6 +322,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let index = number & !RESPONSE_BIT;
         let queued = self.responses.at(index).has_unsent();
         let message = self.responses.at_mut(index);
+        let unsent = u64::from(message.unsent_bytes());
         let report = ErrorReport {
             code: ErrorCode::MemoryFault,
             attempt: 0,
@@ -325,7 +335,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let stream = report.stream;
         self.streams.at_mut(stream).told = true;
         self.fail_stream(stream, Status::RemoteMemoryFault, true, None);
+        // spec: MR-HINT-009
         if queued {
+            self.queued_bytes = self.queued_bytes.saturating_sub(unsent);
             self.unqueue_response(index);
         }
         self.queue_error(index);

@@ -1,7 +1,7 @@
 //! Which part of which message is sent next: responses first, then the streams in turn.
 
-use super::{Connection, RESPONSE_BIT};
-use crate::message::outgoing::{self, OutMessage, Progress};
+use super::{Connection, RESPONSE_BIT, Timer};
+use crate::message::outgoing::{self, OutMessage};
 use crate::time::Instant;
 use crate::wire::Opcode;
 
@@ -91,9 +91,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             message.flags |= OutMessage::EMPTY_SENT;
         }
         message.outstanding += 1;
-        if number & RESPONSE_BIT == 0 {
-            self.queued_bytes = self.queued_bytes.saturating_sub(u64::from(length));
-        }
+        // spec: MR-HINT-009
+        self.queued_bytes = self.queued_bytes.saturating_sub(u64::from(length));
         Piece {
             message: number,
             offset,
@@ -113,6 +112,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Puts an ERROR in front of all other responses: until it is there the peer repeats what was refused.
     #[cold]
     pub(super) fn queue_error(&mut self, index: u16) {
+        self.queued_bytes += u64::from(self.responses.at(index).unsent_bytes());
         let mut last = outgoing::NONE;
         let mut next = self.response_first;
         while next != outgoing::NONE && self.responses.at(next).opcode == Opcode::Error {
@@ -163,7 +163,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Puts a response that has something to send at the end of their queue.
+    // spec: MR-HINT-009
     pub(super) fn queue_response(&mut self, index: u16) {
+        self.queued_bytes += u64::from(self.responses.at(index).unsent_bytes());
         self.responses.at_mut(index).next = outgoing::NONE;
         if self.response_last == outgoing::NONE {
             self.response_first = index;
@@ -217,17 +219,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
-    /// A refused message that waited begins again.
+    /// Refused messages whose pause is over begin again.
     pub(super) fn retry_waiting(&mut self, now: Instant) {
         if self.waiting_messages == 0 {
             return;
         }
         for index in 0..MESSAGES as u16 {
-            if self
-                .requests
-                .get(index)
-                .is_none_or(|message| message.progress != Progress::Waiting)
-            {
+            let Some(until) = self.requests.at(index).pauses_until() else {
+                continue;
+            };
+            // spec: MR-RNR-009
+            if until > now {
+                self.timers.advance(Timer::Retry, until);
                 continue;
             }
             self.waiting_messages -= 1;

@@ -7,7 +7,7 @@ use crate::message::outgoing::{NONE, OutMessage, Progress};
 use crate::message::receives::{Outcome, Receives};
 use crate::stats::DropReason;
 use crate::time::Instant;
-use crate::wire::{Data, ErrorCode, ErrorReport, Opcode};
+use crate::wire::{Data, ErrorCode, ErrorReport, Opcode, SendAddress};
 use crate::work::{CompletionKind, Status};
 
 use super::Timer;
@@ -33,6 +33,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             let entry = *self.incoming.at(index);
             // What was asked for before it may have failed the stream.
             if entry.progress != InProgress::Ready || self.streams.at(stream).failed.is_some() {
+                return;
+            }
+            // spec: MR-RNR-008
+            if matches!(entry.opcode, Opcode::Send | Opcode::SendImm)
+                && SendAddress::from_bits(entry.address).rsn != self.rsn_in_turn(stream)
+            {
+                self.wrong_rsn(stream, expected);
                 return;
             }
             let mut keep = false;
@@ -65,6 +72,20 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
+    /// How many receive-consuming messages of a stream are over.
+    fn rsn_in_turn(&self, stream: u16) -> u32 {
+        let record = self.streams.at(stream);
+        let waiting = u32::from(record.awaiting);
+        record.receives.used_up().wrapping_add(waiting)
+    }
+
+    /// A SEND said that it was another than it is: it lies in the wrong buffer.
+    #[cold]
+    fn wrong_rsn(&mut self, stream: u16, msn: u32) {
+        let (status, code) = (Status::RemoteInvalidRequest, ErrorCode::InvalidRequest);
+        self.fail_stream(stream, status, true, Some((msn, code)));
+    }
+
     /// Reports a receive in its buffer. False if there is none.
     fn complete_receive<const V: usize>(
         &mut self,
@@ -90,11 +111,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // spec: MR-RNR-001
             (None, _) => receives.complete_first(&mut record.receives, &outcome),
             (Some(_), false) => {
+                record.receives.skip();
                 receives.complete(entry.buffer, &outcome);
                 true
             }
             (Some(queue), true) => match receives.bind_shared(queue) {
                 Some(buffer) => {
+                    record.receives.skip();
                     receives.complete(buffer, &outcome);
                     true
                 }
@@ -432,7 +455,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let open = index != NONE && self.requests.at(index).progress == Progress::Open;
         if report.code == ErrorCode::ReceiverNotReady {
             // spec: MR-RNR-006
-            if open && self.requests.at(index).attempt == report.attempt {
+            if open
+                && self.requests.at(index).is_send()
+                && self.requests.at(index).attempt == report.attempt
+            {
                 self.not_ready(now, index);
             }
             return;
@@ -467,12 +493,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.queued_bytes = self.queued_bytes.saturating_sub(u64::from(unsent));
         // spec: MR-RNR-003, MR-MSG-010
         self.withdraw_slots(index);
-        self.requests.at_mut(index).progress = Progress::Waiting;
+        // spec: MR-RNR-009
+        let until = now + self.config.rnr_delay;
+        self.requests.at_mut(index).pause(until);
         self.waiting_messages += 1;
         if self.streams.at(stream).unsent == index {
             self.advance_unsent(stream);
         }
-        self.timers
-            .advance(Timer::Retry, now + self.config.rnr_delay);
+        self.timers.advance(Timer::Retry, until);
     }
 }

@@ -161,10 +161,17 @@ where
             }
             Kind::Close => {
                 let close = Close::decode(&header, body)?;
+                // spec: MR-CLOSE-010
+                if close.source != record.peer_id {
+                    return Err(DropReason::UnknownConnection);
+                }
                 record.handle_close(now, &close);
             }
             Kind::CloseAck => {
-                CloseAck::decode(&header, body)?;
+                // spec: MR-CLOSE-010
+                if CloseAck::decode(&header, body)?.source != record.peer_id {
+                    return Err(DropReason::UnknownConnection);
+                }
                 record.handle_close_ack();
             }
             Kind::Init | Kind::Retry | Kind::Accept | Kind::Reject => {
@@ -278,6 +285,8 @@ where
                 record.probe_again();
             }
             _ if record.state != State::Connecting => return Err(DropReason::UnexpectedKind),
+            // spec: MR-SETUP-021
+            _ if !record.was_asked_at(meta.source.ip()) => return Err(DropReason::AddressMismatch),
             Kind::Retry => record.retry(now, Retry::decode(header, body)?.cookie),
             Kind::Accept => {
                 let accept = Accept::decode(header, body)?;

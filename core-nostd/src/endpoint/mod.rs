@@ -155,12 +155,19 @@ where
         self.regions.register(base, length, access, random)
     }
 
-    /// Invalidates a region. Operations that still need it fail.
+    /// Invalidates a region. Operations that still need it fail. Takes time in proportion to open messages and posted buffers.
     ///
     /// # Errors
     /// [`RegionError::Unknown`].
     pub fn deregister(&mut self, index: RegionIndex) -> Result<(), RegionError> {
-        self.regions.deregister(index)
+        self.regions.deregister(index)?;
+        self.receives.withdraw_region(index);
+        for entry in self.entries.borrow_mut() {
+            if let Some(record) = &mut entry.connection {
+                record.withdraw_region(index);
+            }
+        }
+        Ok(())
     }
 
     /// Asks a peer for a connection: its service address on each plane. [`Event::Connected`] or [`Event::Closed`] tells the outcome.

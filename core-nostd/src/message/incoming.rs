@@ -26,7 +26,7 @@ pub enum InProgress {
 /// An incoming message.
 #[derive(Clone, Copy, Debug)]
 pub struct InMessage {
-    /// Address that a READ or atomic names.
+    /// Address that a READ or atomic names; receive sequence number and attempt of a SEND.
     pub address: u64,
     /// Operand of an atomic: addend or expected word.
     pub operand: u64,

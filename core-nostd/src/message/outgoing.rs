@@ -1,7 +1,8 @@
 //! Outgoing messages: work requests of this side, and responses to the peer's requests.
 
-use crate::memory::LocalSlice;
+use crate::memory::{LocalSlice, RegionIndex};
 use crate::storage::Table;
+use crate::time::Instant;
 use crate::wire::{ErrorReport, Opcode};
 use crate::work::{INLINE_BYTES, Status};
 
@@ -34,11 +35,11 @@ pub struct OutMessage {
     pub inline: [u8; INLINE_BYTES],
     /// Bytes of the message on the wire (for a READ request: bytes wanted).
     pub length: u32,
-    /// Bytes handed to the scheduler so far.
+    /// Bytes handed to the scheduler so far. See [`Self::pause`].
     pub cursor: u32,
     /// Packets sent and not acknowledged.
     pub outstanding: u32,
-    /// Bytes of the response not yet placed, for READs and atomics.
+    /// Bytes of the response not yet placed, for READs and atomics. See [`Self::pause`].
     pub awaited: u32,
     /// Remote key.
     pub key: u32,
@@ -179,11 +180,29 @@ impl OutMessage {
     /// Puts everything back to the start for the next attempt.
     pub fn restart(&mut self) {
         self.cursor = 0;
+        self.awaited = 0;
         self.flags &= !Self::EMPTY_SENT;
         if !cfg!(feature = "planted-rnr-same-attempt") {
             self.attempt = self.attempt.wrapping_add(1);
         }
         self.progress = Progress::Open;
+    }
+
+    /// A refused SEND pauses until then. It awaits nothing and nothing of it is sent meanwhile, so the time is kept in those fields.
+    pub const fn pause(&mut self, until: Instant) {
+        self.progress = Progress::Waiting;
+        self.cursor = until.as_nanos() as u32;
+        self.awaited = (until.as_nanos() >> 32) as u32;
+    }
+
+    /// When it begins again, if it pauses.
+    #[must_use]
+    pub const fn pauses_until(&self) -> Option<Instant> {
+        if !matches!(self.progress, Progress::Waiting) {
+            return None;
+        }
+        let ns = (self.awaited as u64) << 32 | self.cursor as u64;
+        Some(Instant::from_nanos(ns))
     }
 
     /// Turns a response into an error report.
@@ -207,7 +226,7 @@ impl OutMessage {
             return None;
         }
         Some(LocalSlice {
-            region: crate::memory::RegionIndex(self.region),
+            region: RegionIndex(self.region),
             offset: self.local_offset.wrapping_add(offset as u64),
             length,
         })
@@ -299,6 +318,16 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
         self.table
             .get(index)
             .filter(|message| message.progress != Progress::Free)
+    }
+
+    /// A region is no more: messages from or to it have no place, whatever is registered under its index later.
+    // spec: MR-MEM-007
+    pub fn withdraw_region(&mut self, region: RegionIndex) {
+        for message in self.table.iter_mut() {
+            if message.region == region.0 {
+                message.region = RegionIndex::GONE.0;
+            }
+        }
     }
 
     /// Indices of the records in use.

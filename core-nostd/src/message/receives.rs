@@ -1,6 +1,6 @@
 //! Posted receive buffers: one pool for all queues of an endpoint. A completion stays in its buffer's record until it is polled.
 
-use crate::memory::LocalSlice;
+use crate::memory::{LocalSlice, RegionIndex};
 use crate::storage::Table;
 use crate::work::{Completion, CompletionKind, ConnectionHandle, ReceiveRequest, Status};
 
@@ -40,6 +40,17 @@ impl Queue {
         self.count == 0
     }
 
+    /// How many were used up: the sequence number of the first.
+    #[must_use]
+    pub const fn used_up(&self) -> u32 {
+        self.base
+    }
+
+    /// A buffer of a shared queue was used up in place of one from here.
+    pub const fn skip(&mut self) {
+        self.base = self.base.wrapping_add(1);
+    }
+
     /// Whether there never were any.
     #[must_use]
     pub const fn is_untouched(&self) -> bool {
@@ -67,7 +78,7 @@ struct Buffer {
 const FREE: Buffer = Buffer {
     id: 0,
     local: LocalSlice {
-        region: crate::memory::RegionIndex(0),
+        region: RegionIndex(0),
         offset: 0,
         length: 0,
     },
@@ -198,6 +209,16 @@ impl<const RECEIVES: usize> Receives<RECEIVES> {
     /// Gives a buffer back that was bound to a message that will not be placed.
     pub fn unbind(&mut self, index: u16) {
         self.table.at_mut(index).bound = false;
+    }
+
+    /// A region is no more: buffers in it have no place, whatever is registered under its index later.
+    // spec: MR-MEM-007
+    pub fn withdraw_region(&mut self, region: RegionIndex) {
+        for buffer in self.table.iter_mut() {
+            if buffer.local.region == region {
+                buffer.local.region = RegionIndex::GONE;
+            }
+        }
     }
 
     /// The place of a bound buffer.

@@ -27,7 +27,8 @@ pub enum PathState {
 pub struct SendPath {
     /// When an acknowledgment last told something new, or something was last sent.
     pub moved_at: Instant,
-    /// When the next FENCE, or the next probe of a reopening path, is due.
+    /// Of a path that is fenced or reopens: when the next FENCE or PROBE is due. Of others: when an acknowledgment last told
+    /// something new.
     pub retry_at: Instant,
     /// Bytes of payload sent, retransmissions included.
     pub bytes: u64,
@@ -81,7 +82,7 @@ pub struct SendPath {
     pub probes: u8,
     /// Exponent of the reopening back-off.
     pub backoff: u8,
-    /// Comparisons in a row in which it was much worse than its siblings.
+    /// Comparisons in a row in which it was much worse than its siblings, at most [`Self::MUST_MOVE`].
     pub worse: u8,
     /// Its latest data packet was sent again.
     pub resent: bool,
@@ -121,6 +122,9 @@ impl SendPath {
         worse: 0,
         resent: false,
     };
+
+    /// So many comparisons in a row are enough: it is drained and moved.
+    pub const MUST_MOVE: u8 = 3;
 
     /// Nothing is outstanding: neither in flight nor waiting to be sent again.
     #[inline]

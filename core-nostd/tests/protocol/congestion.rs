@@ -520,3 +520,90 @@ fn a_level_is_between_one_and_the_capacity() {
     );
     assert!(levels.borrow().len() > 100);
 }
+
+// spec: MR-HINT-009
+#[test]
+fn the_bytes_of_a_response_are_demand() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let read = Data {
+        opcode: Opcode::ReadRequest,
+        immediate: 1 << 31,
+        ..puppet.write(0, 0, 0, 100 * 1024)
+    };
+    puppet.data(0, 0, read, b"").unwrap();
+    let sent = only(&puppet.take(), Kind::Data);
+    assert_ne!(sent[0].data().1.demand, Demand::NONE, "no demand");
+    // The region goes: an error takes the place of what is left, and when all was sent there is no demand.
+    let index = puppet.region.index;
+    puppet.host.deregister(index).unwrap();
+    let mut all = sent;
+    for _ in 0..200 {
+        puppet.now += 10_000;
+        puppet.ack_all(&all);
+        all.extend(only(&puppet.take(), Kind::Data));
+    }
+    assert_eq!(puppet.statistics().queued_bytes, 0);
+}
+
+// spec: MR-CC-003, MR-LOSS-006, MR-PATH-006
+#[test]
+fn an_acknowledgment_is_not_believed_beyond_what_can_be() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    puppet.post_write(0, 1, 20 * 1024);
+    let sent = only(&puppet.take(), Kind::Data);
+    puppet.now += 10_000;
+    let told = |count: usize| {
+        let header = sent[count - 1].header();
+        AckBlock {
+            newest_psn: header.psn,
+            hint_mbps: 50_000,
+            ..block(0, header.psn + 1, header.tsn, &[])
+        }
+    };
+    let lies = AckBlock {
+        ce_count: 60_000,
+        delay: 0xffff,
+        ..told(2)
+    };
+    puppet.ack(lies).unwrap();
+    assert_eq!(puppet.path(0).ce_marks, 2);
+    assert_eq!(puppet.statistics().min_rtt_ns, 10_000);
+    let overtaken = AckBlock {
+        hint_mbps: 1_000,
+        ..told(1)
+    };
+    puppet.ack(overtaken).unwrap();
+    assert_eq!(puppet.statistics().hint_mbps, 50_000);
+}
+
+// spec: MR-CC-014
+#[test]
+fn a_window_below_one_packet_is_less_than_a_packet_a_round_trip() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    puppet.post_write(0, 1, 100 * 1024);
+    let (mut marks, mut told, mut all) = (0u16, 0, vec![]);
+    let mut round = |puppet: &mut Puppet| {
+        let sent = only(&puppet.run(10_000), Kind::Data);
+        all.extend(sent.clone());
+        if let Some(newest) = sent.last() {
+            marks += sent.len() as u16;
+            let header = newest.header();
+            let block = AckBlock {
+                ce_count: marks,
+                newest_psn: header.psn,
+                ..block(0, header.psn + 1, header.tsn, &[])
+            };
+            puppet.ack(block).unwrap();
+        }
+        sent.len()
+    };
+    // Everything is marked: the window falls to a twentieth of a packet.
+    for _ in 0..40 {
+        round(&mut puppet);
+    }
+    assert!(puppet.statistics().window < 1 << 15);
+    for _ in 0..20 {
+        told += round(&mut puppet);
+    }
+    assert!(told <= 10, "a packet a round trip: {told} in 20");
+}

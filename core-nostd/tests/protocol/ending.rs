@@ -355,3 +355,31 @@ fn an_abort_that_was_lost_is_told_again() {
     let told = only(&puppet.take(), Kind::Close).len();
     assert_eq!(told, 1, "the peer is not told again");
 }
+
+// spec: MR-CLOSE-010
+#[test]
+fn a_close_of_another_source_is_dropped() {
+    let mut puppet = Puppet::asked(|_| ());
+    let close = Close {
+        connection: puppet.theirs,
+        source: MINE + 1,
+        reason: 0,
+        mode: wire::CloseMode::Abort,
+    };
+    let _ = puppet.send(&Packet::Close(close));
+    puppet.take();
+    let ended = puppet
+        .events
+        .iter()
+        .any(|event| matches!(event, Event::Closed { .. }));
+    assert!(!ended, "ended by a stranger");
+    let (now, handle) = (puppet.at(), puppet.handle());
+    puppet.host.close(now, handle, Mode::Drain).unwrap();
+    assert_eq!(only(&puppet.take(), Kind::Close).len(), 1);
+    let closed = CloseAck {
+        connection: puppet.theirs,
+        source: MINE + 1,
+    };
+    let result = puppet.send(&Packet::CloseAck(closed));
+    assert_eq!(result, Err(DropReason::UnknownConnection));
+}

@@ -341,3 +341,29 @@ fn when_everything_is_silent_nothing_is_fenced() {
         assert_eq!(pair.statistics(1).duplicates_received, 0);
     }
 }
+
+// spec: MR-FENCE-001
+#[test]
+fn what_was_only_sent_over_another_path_proves_nothing() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 2);
+    puppet.post_write(0, 1, 2 * 1024);
+    let sent = only(&puppet.take(), Kind::Data);
+    puppet.now += 10_000;
+    let other: Vec<_> = sent
+        .into_iter()
+        .filter(|sent| sent.header().path == 1)
+        .collect();
+    puppet.ack_all(&other);
+    puppet.take();
+    // Whenever the silent path is probed something leaves over the other, and nobody answers.
+    for id in 2..200 {
+        let sent = puppet.run(1_000);
+        assert!(only(&sent, Kind::Fence).is_empty(), "{id}");
+        let probed = |sent: &Sent| sent.is(Kind::Probe) && sent.header().path == 0;
+        if sent.iter().any(probed) {
+            puppet.now += 1_000;
+            puppet.post_write(0, id, 64);
+            puppet.take();
+        }
+    }
+}

@@ -199,3 +199,53 @@ fn a_message_that_waits_for_its_next_attempt_notices_that_its_region_is_gone() {
     let wrong = sent.iter().any(|sent| sent.data().1.opcode == Opcode::Send);
     assert!(!wrong, "sent from a region that is gone");
 }
+
+// spec: MR-MEM-007
+#[test]
+fn a_posted_buffer_does_not_become_another_region_s() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let old = puppet.host.register(0, 64, Access::ALL).unwrap();
+    puppet.memory.0.push(vec![0; 64]);
+    let local = LocalSlice {
+        region: old.index,
+        offset: 0,
+        length: 4,
+    };
+    let (now, queue) = (puppet.at(), ReceiveQueue::Stream(puppet.handle(), 0));
+    let receive = ReceiveRequest { id: 1, local };
+    puppet.host.post_receive(now, queue, &receive).unwrap();
+    puppet.host.deregister(old.index).unwrap();
+    let new = puppet.host.register(0, 64, Access::LOCAL_READ).unwrap();
+    assert_eq!(new.index, old.index);
+    let _ = puppet.data(0, 0, Puppet::send_message(0, 0, 0, 0, 4), b"evil");
+    assert!(
+        puppet.memory.0[1][..4] == [0; 4],
+        "placed in another region"
+    );
+}
+
+// spec: MR-MEM-007
+#[test]
+fn a_message_does_not_go_on_from_another_region() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    let old = puppet.host.register(0, 4096, Access::ALL).unwrap();
+    puppet.memory.0.push(vec![1; 4096]);
+    let local = LocalSlice {
+        region: old.index,
+        offset: 0,
+        length: 1024,
+    };
+    let remote = RemoteAddress { address: 0, key: 1 };
+    let write = Operation::Write {
+        local: Source::Region(local),
+        remote,
+        immediate: None,
+    };
+    puppet.post(0, 1, write).unwrap();
+    puppet.host.deregister(old.index).unwrap();
+    puppet.host.register(0, 4096, Access::LOCAL_READ).unwrap();
+    puppet.memory.0[1].fill(0x55);
+    let sent = only(&puppet.take(), Kind::Data);
+    let secret = sent.iter().any(|sent| sent.data().2.contains(&0x55));
+    assert!(!secret, "sent from another region");
+}

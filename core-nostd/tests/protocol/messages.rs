@@ -565,3 +565,17 @@ fn the_later_packets_of_a_write_are_checked_like_the_first() {
     );
     assert!(puppet.memory.0[0] == before);
 }
+
+// spec: MR-MSG-007
+#[test]
+fn a_whole_message_that_contradicts_its_earlier_packets_is_dropped() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let begun = Data {
+        length: 100,
+        ..puppet.write(0, 0, 0, 4)
+    };
+    puppet.data(0, 0, begun, b"four").unwrap();
+    let whole = puppet.write(0, 0, 0, 4);
+    let result = puppet.data(0, 1, whole, b"four");
+    assert_eq!(result, Err(DropReason::InconsistentMessage), "accepted");
+}

@@ -477,3 +477,36 @@ fn a_path_that_is_worse_than_the_others_is_drained_and_moved() {
         "drained, not fenced"
     );
 }
+
+// spec: MR-PATH-022, MR-PROBE-008
+#[test]
+fn a_path_that_falls_silent_while_it_is_drained_is_moved_nevertheless() {
+    let mut pair = Pair::connected(|_, _, connection| connection.paths = 8);
+    let handle = pair.sides[0].connection.unwrap();
+    let path = move |pair: &Pair| pair.sides[0].host.path_statistics(handle, 5).unwrap();
+    let bad = path(&pair).entropy;
+    let losing = |share: u32| {
+        let mut count = 0;
+        move |seen: &mut crate::support::Seen<'_>| {
+            count += 1;
+            let from = seen.from == 0 && seen.transmit.entropy == bad;
+            if from && (share == 1 || (is_data(&seen.header) && count % share == 0)) {
+                Fate::Drop
+            } else {
+                Fate::Deliver
+            }
+        }
+    };
+    pair.filter = Box::new(losing(3));
+    for id in 0..12 {
+        write_megabyte(&mut pair, id);
+    }
+    pair.run_until(|pair| path(pair).state == PathState::Draining);
+    pair.filter = Box::new(losing(1));
+    pair.run_until(|pair| path(pair).state == PathState::Suspect);
+    assert_eq!(path(&pair).entropy, bad);
+    pair.filter = Box::new(|_| Fate::Deliver);
+    pair.run_until_completions(0, 12);
+    assert_ne!(path(&pair).entropy, bad);
+    assert_eq!((path(&pair).generation, pair.statistics(0).fences), (0, 0));
+}

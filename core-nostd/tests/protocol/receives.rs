@@ -151,3 +151,66 @@ fn a_message_that_is_too_long_for_its_buffer_is_refused_whole() {
     assert_eq!(puppet.bytes(0, 16), before);
     assert_eq!(puppet.completions()[0].status, Status::Flushed);
 }
+
+// spec: MR-RNR-008
+#[test]
+fn a_send_is_told_in_the_buffer_in_which_it_was_placed() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    puppet.post_receive(0, 70, 0, 4);
+    puppet.post_receive(0, 71, 100, 50);
+    // The first message of the stream claims to be the second that uses a buffer up.
+    let _ = puppet.data(0, 0, Puppet::send_message(0, 0, 1, 0, 50), &[9; 50]);
+    let done = puppet.completions();
+    let wrong = done
+        .iter()
+        .any(|done| done.id == 70 && done.status == Status::Success);
+    assert!(!wrong, "told in another buffer: 50 bytes in one of 4");
+    let told = reports(&puppet.take());
+    assert_eq!(told[0].code, ErrorCode::InvalidRequest);
+}
+
+// spec: MR-RNR-009
+#[test]
+fn each_refused_message_pauses_for_itself() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 2);
+    let report = |stream| ErrorReport {
+        code: ErrorCode::ReceiverNotReady,
+        attempt: 0,
+        stream,
+        msn: 0,
+        token: 0,
+    };
+    puppet.post_send(0, 1, 100);
+    puppet.post_send(1, 2, 100);
+    let sent = only(&puppet.take(), Kind::Data);
+    puppet.now += 10_000;
+    puppet.error(0, 0, report(0)).unwrap();
+    puppet.now += 90_000;
+    puppet.error(0, 1, report(1)).unwrap();
+    let start = puppet.now;
+    puppet.ack_all(&sent);
+    let sent = only(&puppet.run(300_000), Kind::Data);
+    let second = sent
+        .iter()
+        .find(|sent| sent.data().1.stream == 1 && sent.data().1.opcode == Opcode::Send);
+    assert!(second.unwrap().at - start >= 100_000, "too early");
+}
+
+// spec: MR-RNR-006
+#[test]
+fn only_a_send_is_not_ready() {
+    let mut puppet = Puppet::asked(|_| ());
+    puppet.post_write(0, 1, 100);
+    let sent = only(&puppet.take(), Kind::Data);
+    let report = ErrorReport {
+        code: ErrorCode::ReceiverNotReady,
+        attempt: 0,
+        stream: 0,
+        msn: 0,
+        token: 0,
+    };
+    puppet.error(0, 0, report).unwrap();
+    puppet.ack_all(&sent);
+    assert_eq!(puppet.completions()[0].status, Status::Success);
+    assert!(only(&puppet.run(300_000), Kind::Data).is_empty());
+}

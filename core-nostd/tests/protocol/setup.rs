@@ -508,3 +508,56 @@ fn the_trailer_is_left_out_only_where_both_want_that() {
         Err(DropReason::Malformed(DecodeError::Checksum { .. }))
     ));
 }
+
+// spec: MR-SETUP-021
+#[test]
+fn an_accept_from_an_address_that_was_not_asked_is_dropped() {
+    let mut puppet = Puppet::new(|_, _| ());
+    puppet.connect(|_| ());
+    let sent = puppet.take();
+    let Packet::Init(init) = sent[0].packet() else {
+        panic!()
+    };
+    puppet.theirs = init.source;
+    puppet.source = address(9, 0);
+    let _ = puppet.accept(0);
+    puppet.take();
+    let connected = puppet
+        .events
+        .iter()
+        .any(|event| matches!(event, Event::Connected { .. }));
+    assert!(!connected, "established by a stranger");
+}
+
+// spec: MR-SETUP-021
+#[test]
+fn many_retries_are_answered_with_one_init() {
+    let mut puppet = Puppet::new(|_, _| ());
+    puppet.connect(|_| ());
+    let sent = puppet.take();
+    puppet.theirs = match sent[0].packet() {
+        Packet::Init(init) => init.source,
+        other => panic!("{other:?}"),
+    };
+    let retry = |puppet: &mut Puppet, issued_ms| {
+        let cookie = Cookie {
+            issued_ms,
+            tag: [7; 16],
+        };
+        let connection = puppet.theirs;
+        let _ = puppet.send(&Packet::Retry(Retry { connection, cookie }));
+        only(&puppet.take(), Kind::Init).len()
+    };
+    assert_eq!(retry(&mut puppet, 1), 1);
+    assert_eq!((2..9).map(|n| retry(&mut puppet, n)).sum::<usize>(), 0);
+    // The timer sends the next, with the latest cookie; then one more RETRY is taken.
+    let sent = only(&puppet.run(100_000), Kind::Init);
+    let Packet::Init(init) = sent[0].packet() else {
+        panic!()
+    };
+    assert_eq!(init.cookie.unwrap().issued_ms, 8);
+    assert_eq!(retry(&mut puppet, 9), 1);
+    puppet.source = address(9, 0);
+    puppet.run(1_000_000);
+    assert_eq!(retry(&mut puppet, 10), 0);
+}
