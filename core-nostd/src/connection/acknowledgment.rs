@@ -98,10 +98,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 let sample = (now.as_nanos() as u32).wrapping_sub(path.probe_sent_ns);
                 self.rtt_sample(now, config, number, sample, block);
             }
-            // spec: MR-HINT-008, MR-PATH-006
-            if block.hint_mbps != 0 && config.hints {
-                self.controller.hinted(now, block.hint_mbps);
-            }
+        }
+        // spec: MR-HINT-008, MR-PATH-006
+        if block.hint_mbps != 0 && config.hints && step < 1 << 31 {
+            self.controller.hinted(now, block.hint_mbps);
         }
         let (mut delivered, lost) = self.judge(now, config, block);
         delivered += self.late_deliveries(now, block);
@@ -241,6 +241,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         };
         let sample = sample.max(1);
+        // The longest is forgotten slowly.
+        // spec: MR-PROBE-010
+        self.peer_delay = block
+            .delay
+            .max(self.peer_delay - self.peer_delay.div_ceil(64));
         let path = self.send_paths.at_mut(u16::from(number));
         path.rtt.sample(sample);
         path.latest_rtt_ns = sample;

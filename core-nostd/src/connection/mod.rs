@@ -169,6 +169,8 @@ pub struct Connection<
     min_rtt: MinimumRtt,
     /// Over all paths.
     rtt: Rtt,
+    /// The longest time for which the peer held an acknowledgment back lately, units of 16 ns.
+    peer_delay: u16,
     wire_packet_bytes: u32,
     epoch: Epoch,
     last_epoch: Epoch,
@@ -311,6 +313,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             limited: false,
             min_rtt: MinimumRtt::new(),
             rtt: Rtt::UNKNOWN,
+            peer_delay: 0,
             wire_packet_bytes: 4214,
             epoch: Epoch::default(),
             last_epoch: Epoch::default(),

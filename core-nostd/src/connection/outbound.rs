@@ -132,6 +132,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         // spec: MR-CC-001
         if u64::from(self.outstanding) << 16 >= u64::from(window) {
             self.limited = true;
+            if window < ONE_PACKET {
+                // A run would not wait.
+                self.run_message = NONE;
+            }
             return None;
         }
         if window < ONE_PACKET
@@ -227,7 +231,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             None => match self.next_piece() {
                 Some(piece) => {
                     let index = self.slots.allocate()?;
-                    let goes_on = Self::is_request(piece.message)
+                    let goes_on = window >= ONE_PACKET
+                        && Self::is_request(piece.message)
                         && self.requests.at(piece.message).has_unsent();
                     self.run_message = if goes_on { piece.message } else { NONE };
                     let attempt = self.message(piece.message).attempt;

@@ -5,7 +5,7 @@ use super::{Connection, Shared};
 use crate::message::outgoing;
 use crate::path::inflight::NONE;
 use crate::path::send::PathState;
-use crate::rate::controller::{Controller, ONE_PACKET};
+use crate::rate::controller::Controller;
 use crate::time::Instant;
 use crate::transmit::{HEADER_BUFFER, Transmit};
 
@@ -31,7 +31,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             || !self.orphans.is_empty()
             || self.response_first != outgoing::NONE
             || self.slots.is_nearly_full()
-            || window < ONE_PACKET
             || u64::from(self.outstanding) << 16 >= u64::from(window)
         {
             return None;

@@ -102,6 +102,8 @@ struct ProbeRules {
     rtt: Rtt,
     initial_ns: u32,
     least_ns: u64,
+    /// For which the peer may hold an acknowledgment back.
+    delay_ns: u64,
     /// So many probes go early where nothing will follow that could prove a loss.
     early: u8,
     /// Nothing will follow on any path: the burst is over.
@@ -126,7 +128,9 @@ impl ProbeRules {
             u64::from(rtt.smoothed_or(self.initial_ns) / 10).max(self.least_ns)
         } else {
             let doublings = u32::from(path.probes.saturating_sub(self.free)).min(20);
-            (rtt.timeout_ns(self.initial_ns).max(self.least_ns) << doublings).min(LONGEST_PROBE)
+            // spec: MR-PROBE-010
+            let timeout = rtt.timeout_ns(self.initial_ns) + self.delay_ns;
+            (timeout.max(self.least_ns) << doublings).min(LONGEST_PROBE)
         };
         path.moved_at + Duration::from_nanos(timeout)
     }
@@ -188,6 +192,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             rtt: self.rtt,
             initial_ns: self.config.initial_rtt.as_nanos_u32(),
             least_ns: self.config.min_probe_timeout.as_nanos(),
+            delay_ns: u64::from(self.peer_delay) << 4,
             // Under heavy loss the probe itself is likely to be lost: two.
             early: match (lost, self.loss_share >> 6) {
                 (false, _) => 0,

@@ -13,7 +13,6 @@ mod hostile;
 mod losses;
 mod memory;
 mod messages;
-mod open_points;
 mod paths;
 mod probes;
 mod receives;
