@@ -281,3 +281,60 @@ fn a_region_withdrawn_within_a_run_is_sent_from_no_more() {
     pair.run_until_completions(0, 1);
     assert_eq!(statuses(&pair, 0), [(1, Status::LocalAccess)]);
 }
+
+fn write(pair: &mut Pair, id: u64, length: u32) {
+    let local = Source::Region(pair.local(0, 0, length));
+    let remote = pair.remote(0, 0);
+    let operation = Operation::Write {
+        local,
+        remote,
+        immediate: None,
+    };
+    pair.post(0, 0, id, operation);
+}
+
+// spec: MR-FENCE-001
+#[test]
+fn a_tail_on_a_dead_path_goes_over_one_that_was_idle() {
+    let mut pair = Pair::connected(plain);
+    write(&mut pair, 1, 200_000);
+    pair.run_until_completions(0, 1);
+    let mut dead = None;
+    pair.filter = Box::new(move |seen| {
+        let header = seen.header;
+        let on_path = seen.from == 0 && matches!(header.kind, wire::Kind::Data | wire::Kind::Probe);
+        if on_path && *dead.get_or_insert(header.path) == header.path && header.generation == 0 {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    write(&mut pair, 2, 100);
+    let began = pair.now;
+    pair.run_until_completions(0, 2);
+    let took = pair.now - began;
+    assert!(took < 1_000_000, "{took}");
+    assert_eq!(pair.statistics(0).fences, 1);
+}
+
+// spec: MR-LOSS-001
+#[test]
+fn a_tail_is_lost_though_paths_may_reorder() {
+    let mut pair = Pair::connected(|_, _, connection| connection.reorder_tolerance = 16);
+    write(&mut pair, 1, 200_000);
+    pair.run_until_completions(0, 1);
+    let before = pair.statistics(0).probes_sent;
+    let mut dropped = false;
+    pair.filter = Box::new(move |seen| {
+        if is_data(&seen.header) && !std::mem::replace(&mut dropped, true) {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    write(&mut pair, 2, 100);
+    pair.run_until_completions(0, 2);
+    let statistics = pair.statistics(0);
+    assert!(statistics.probes_sent - before <= 3);
+    assert_eq!(statistics.retransmissions, 1);
+}

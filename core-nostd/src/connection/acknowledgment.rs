@@ -135,6 +135,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             sack: &block.sack,
             newest_tsn: block.newest_tsn,
             tolerance: u32::from(self.config.reorder_tolerance),
+            settled_ns: self.settled(block),
         };
         let (mut delivered, mut lost) = (0, 0);
         let mut undecided = List::EMPTY;
@@ -179,6 +180,18 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         (delivered, lost)
     }
 
+    /// Where paths may reorder: what left before this time is lost, since a PROBE that left a round trip later was answered.
+    // spec: MR-LOSS-001
+    #[inline]
+    fn settled(&self, block: &AckBlock) -> Option<u32> {
+        if self.config.reorder_tolerance == 0 || block.newest_psn != PSN_OF_PROBE {
+            return None;
+        }
+        let path = self.send_paths.at(u16::from(block.path));
+        let round_trip = path.rtt.smoothed_or(self.min_rtt_ns());
+        (path.probe_tsn == block.newest_tsn).then(|| path.probe_sent_ns.wrapping_sub(round_trip))
+    }
+
     /// Slots that were declared lost, and whose packets an acknowledgment now says arrived: they need not be sent again.
     // spec: MR-LOSS-004
     fn late_deliveries(&mut self, now: Instant, block: &AckBlock) -> u16 {
@@ -191,6 +204,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             sack: &block.sack,
             newest_tsn: block.newest_tsn,
             tolerance: 0,
+            settled_ns: None,
         };
         let (mut kept, mut delivered) = (List::EMPTY, 0);
         while let Some(index) = self.slots.pop(&mut lost) {

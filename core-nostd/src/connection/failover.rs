@@ -208,6 +208,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             },
             newest_tsn: block.newest_tsn,
             tolerance: 0,
+            settled_ns: None,
         };
         let mut inflight = core::mem::take(&mut path.inflight);
         let mut lost = core::mem::take(&mut path.lost);

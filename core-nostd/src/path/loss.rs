@@ -16,9 +16,18 @@ pub struct Evidence<'a> {
     pub newest_tsn: u32,
     /// Packets by which the path may reorder.
     pub tolerance: u32,
+    /// The newest transmission is a PROBE, and what left before this time left a round trip before it: nothing reorders by as much.
+    pub settled_ns: Option<u32>,
 }
 
 impl Evidence<'_> {
+    /// Whether a transmission left so long before the PROBE that brought the evidence that it cannot still come.
+    #[inline]
+    fn settles(&self, sent_ns: u32) -> bool {
+        self.settled_ns
+            .is_some_and(|settled| settled.wrapping_sub(sent_ns) < 1 << 31)
+    }
+
     /// Whether the receiver has accepted `psn`.
     #[inline]
     #[must_use]
@@ -68,7 +77,7 @@ pub fn decide<const SLOTS: usize>(
             return Some((index, Verdict::Delivered));
         }
         // spec: MR-LOSS-001
-        if age > evidence.tolerance {
+        if age > evidence.tolerance || (age != 0 && evidence.settles(slots.at(index).sent_ns)) {
             return Some((index, Verdict::Lost));
         }
         slots.push(undecided, index);
@@ -161,7 +170,7 @@ mod tests {
                 received.push(psn);
                 let (cumulative, sack, newest_tsn, tolerance) = evidence(&received, psn, 0);
                 let mut delivered = vec![];
-                judge(&Evidence { cumulative, sack: &sack, newest_tsn, tolerance }, &mut slots, &mut inflight, &mut lost, |slot| delivered.push(slot.psn));
+                judge(&Evidence { cumulative, sack: &sack, newest_tsn, tolerance, settled_ns: None }, &mut slots, &mut inflight, &mut lost, |slot| delivered.push(slot.psn));
                 prop_assert_eq!(delivered, vec![psn]);
                 gone = psn + 1;
             }
@@ -185,6 +194,7 @@ mod tests {
                 sack: &sack,
                 newest_tsn,
                 tolerance,
+                settled_ns: None,
             },
             &mut slots,
             &mut inflight,
@@ -212,6 +222,7 @@ mod tests {
                     sack: &sack,
                     newest_tsn,
                     tolerance,
+                    settled_ns: None,
                 },
                 &mut slots,
                 &mut inflight,
