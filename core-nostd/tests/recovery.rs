@@ -245,3 +245,39 @@ fn a_shared_queue_takes_what_came_before_it_was_attached() {
     pair.run_until_completions(1, 1);
     assert_eq!(statuses(&pair, 1), [(70, Status::Success)]);
 }
+
+// spec: MR-MEM-005
+#[test]
+fn a_region_withdrawn_within_a_run_is_sent_from_no_more() {
+    let mut pair = Pair::connected(|_, _, connection| connection.run = 8);
+    let local = pair.local(0, 0, 50_000);
+    let remote = pair.remote(0, 0);
+    pair.post(
+        0,
+        0,
+        1,
+        Operation::Write {
+            local: Source::Region(local),
+            remote,
+            immediate: None,
+        },
+    );
+    let (now, side) = (pair.at(), &mut pair.sides[0]);
+    let mut buffer = vec![0; 2_000];
+    for _ in 0..3 {
+        side.host
+            .poll_datagram(now, &side.memory, &mut buffer)
+            .unwrap();
+    }
+    side.host.deregister(side.region.index).unwrap();
+    let sent = side
+        .host
+        .poll_datagram(now, &side.memory, &mut buffer)
+        .unwrap();
+    let bytes = wire::check(&buffer[..sent.length], wire::Trailer::Crc32c).unwrap();
+    let header = wire::Header::decode(bytes).unwrap();
+    let (data, payload) = wire::Data::decode(&header, bytes).unwrap();
+    assert_eq!((data.opcode, payload.len()), (wire::Opcode::Nop, 0));
+    pair.run_until_completions(0, 1);
+    assert_eq!(statuses(&pair, 0), [(1, Status::LocalAccess)]);
+}

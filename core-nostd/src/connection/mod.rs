@@ -147,6 +147,8 @@ pub struct Connection<
     orphans: List,
     /// Paths with lost slots that may be sent again.
     lost_paths: Bits,
+    /// The first of them whose turn it is.
+    lost_next: u8,
     /// Paths in state Active.
     usable: Bits,
     usable_count: u16,
@@ -297,6 +299,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             entropies: EntropyChooser::new(seed),
             orphans: List::EMPTY,
             lost_paths: Bits::EMPTY,
+            lost_next: 0,
             usable: Bits::EMPTY,
             usable_count: 0,
             reserve: Bits::EMPTY,

@@ -153,7 +153,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return None;
         }
         // spec: MR-LOSS-003
-        while let Some(path) = self.lost_paths.first() {
+        while let Some(path) = self.lost_paths.next_from(self.lost_next) {
+            // What the peer refuses is lost again and again: the reports of two sides must not wait for each other.
+            if self.has_error()
+                && let Some(transmit) = self.send_error(now, shared, window, out)
+            {
+                return Some(transmit);
+            }
+            self.lost_next = path.wrapping_add(1);
             let record = self.send_paths.at_mut(u16::from(path));
             let Some(index) = self.slots.pop(&mut record.lost) else {
                 self.lost_paths.remove(path);
@@ -168,6 +175,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             return self.send_slot(now, shared, path, index, false, out);
         }
+        self.send_new(now, shared, window, out)
+    }
+
+    /// The same as [`Self::send_new`], when an ERROR waits.
+    #[cold]
+    #[inline(never)]
+    fn send_error<const R: usize, const V: usize>(
+        &mut self,
+        now: Instant,
+        shared: &mut Shared<'_, R, V>,
+        window: u32,
+        out: &mut [u8; HEADER_BUFFER],
+    ) -> Option<Transmit> {
         self.send_new(now, shared, window, out)
     }
 
@@ -194,7 +214,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         window: u32,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        if self.orphans.is_empty() && self.slots.is_full() {
+        let full = self.slots.is_nearly_full() && (self.slots.is_full() || !self.has_error());
+        if self.orphans.is_empty() && full {
             self.limited = true;
             return None;
         }

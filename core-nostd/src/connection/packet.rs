@@ -56,11 +56,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         shared: &mut Shared<'_, R, V>,
         path: u8,
         index: u16,
-        known: bool,
+        mut known: bool,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.regions_seen != shared.regions.withdrawals() {
             self.regions_withdrawn(shared, index);
+            // The slot may have been withdrawn with its message.
+            known = false;
         }
         let slot = self.slots.at_mut(index);
         let retransmission = !known && slot.transmissions != 0;
@@ -289,9 +291,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return true;
         }
         if number & RESPONSE_BIT == 0 {
-            return shared
-                .regions
-                .is_registered(RegionIndex(message.region));
+            return shared.regions.is_registered(RegionIndex(message.region));
         }
         shared
             .regions
@@ -331,17 +331,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             token: message.immediate,
         };
         message.make_error(&report);
-        let error = u64::from(message.unsent_bytes());
         // spec: MR-STREAM-003
         let stream = report.stream;
         self.streams.at_mut(stream).told = true;
         self.fail_stream(stream, Status::RemoteMemoryFault, true, None);
         // spec: MR-HINT-009
         if queued {
-            self.queued_bytes = self.queued_bytes.saturating_sub(unsent) + error;
-        } else {
-            self.queue_response(index);
+            self.queued_bytes = self.queued_bytes.saturating_sub(unsent);
+            self.unqueue_response(index);
         }
+        self.queue_error(index);
     }
 
     /// The memory refused the bytes of a packet that was about to leave: it leaves as one that was withdrawn.

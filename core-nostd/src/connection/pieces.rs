@@ -3,6 +3,7 @@
 use super::{Connection, RESPONSE_BIT, Timer};
 use crate::message::outgoing::{self, OutMessage};
 use crate::time::Instant;
+use crate::wire::Opcode;
 
 /// A part of a message that goes into one packet.
 #[derive(Clone, Copy)]
@@ -106,6 +107,59 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             next = self.requests.at(next).next;
         }
         self.streams.at_mut(stream).unsent = next;
+    }
+
+    /// Puts an ERROR in front of all other responses: until it is there the peer repeats what was refused.
+    #[cold]
+    pub(super) fn queue_error(&mut self, index: u16) {
+        self.queued_bytes += u64::from(self.responses.at(index).unsent_bytes());
+        let mut last = outgoing::NONE;
+        let mut next = self.response_first;
+        while next != outgoing::NONE && self.responses.at(next).opcode == Opcode::Error {
+            last = next;
+            next = self.responses.at(next).next;
+        }
+        self.responses.at_mut(index).next = next;
+        if last == outgoing::NONE {
+            self.response_first = index;
+        } else {
+            self.responses.at_mut(last).next = index;
+        }
+        if next == outgoing::NONE {
+            self.response_last = index;
+        }
+        // What is kept for it may make room on a path.
+        for path in self.usable.iter() {
+            self.offer(path);
+        }
+    }
+
+    /// Whether an ERROR waits to be sent.
+    #[inline(always)]
+    pub(super) fn has_error(&self) -> bool {
+        self.response_first != outgoing::NONE
+            && self.responses.at(self.response_first).opcode == Opcode::Error
+    }
+
+    /// Takes a response that waits out of their queue.
+    pub(super) fn unqueue_response(&mut self, index: u16) {
+        let (mut last, mut at) = (outgoing::NONE, self.response_first);
+        while at != outgoing::NONE && at != index {
+            last = at;
+            at = self.responses.at(at).next;
+        }
+        if at == outgoing::NONE {
+            return;
+        }
+        let next = self.responses.at(index).next;
+        if last == outgoing::NONE {
+            self.response_first = next;
+        } else {
+            self.responses.at_mut(last).next = next;
+        }
+        if next == outgoing::NONE {
+            self.response_last = last;
+        }
     }
 
     /// Puts a response that has something to send at the end of their queue.

@@ -238,7 +238,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             });
         }
         if let Some(index) = self.responses.insert(response) {
-            self.queue_response(index);
+            if response.opcode == Opcode::Error {
+                self.queue_error(index);
+            } else {
+                self.queue_response(index);
+            }
         }
     }
 
@@ -316,7 +320,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         message.make_error(report);
         let index = self.responses.insert(message).ok_or(DropReason::NoRoom)?;
-        self.queue_response(index);
+        self.queue_error(index);
         if report.code != ErrorCode::ReceiverNotReady {
             self.streams.at_mut(report.stream).told = true;
         }

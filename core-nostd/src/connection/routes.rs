@@ -40,9 +40,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             .controller
             .weight(path)
             .max(u32::from(self.config.run) << 16);
-        self.send_paths
-            .at(u16::from(path))
-            .has_room(weight, u32::from(self.agreed.window))
+        let window = if self.has_error() {
+            u32::from(self.agreed.window)
+        } else {
+            self.data_window()
+        };
+        self.send_paths.at(u16::from(path)).has_room(weight, window)
+    }
+
+    /// How many PSNs ahead a path may be with anything but an ERROR: some are kept, so that what the peer refuses cannot keep
+    /// the report of what this side refuses from it.
+    #[inline(always)]
+    pub(super) fn data_window(&self) -> u32 {
+        u32::from(self.agreed.window - (self.agreed.window >> 6))
     }
 
     /// Nothing was sent after all.

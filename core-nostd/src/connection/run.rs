@@ -30,15 +30,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             || !self.lost_paths.is_empty()
             || !self.orphans.is_empty()
             || self.response_first != outgoing::NONE
+            || self.slots.is_nearly_full()
             || u64::from(self.outstanding) << 16 >= u64::from(window)
         {
             return None;
         }
-        let path = self.run_path;
+        let (path, data_window) = (self.run_path, self.data_window());
         let record = self.send_paths.at_mut(u16::from(path));
         if record.state != PathState::Active
             || record.inflight.len() >= u16::from(self.config.run)
-            || record.next_psn.wrapping_sub(record.cumulative) >= u32::from(self.agreed.window)
+            || record.next_psn.wrapping_sub(record.cumulative) >= data_window
         {
             return None;
         }

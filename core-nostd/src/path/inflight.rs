@@ -131,6 +131,14 @@ impl<const SLOTS: usize> Slots<SLOTS> {
         self.used as usize >= SLOTS
     }
 
+    /// Whether only those slots are left that are kept for what must not wait.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_nearly_full(&self) -> bool {
+        let kept = if SLOTS < 8 { 0 } else { 1 + SLOTS / 64 };
+        self.used as usize + kept >= SLOTS
+    }
+
     /// Takes a free slot.
     #[inline(always)]
     pub fn allocate(&mut self) -> Option<u16> {

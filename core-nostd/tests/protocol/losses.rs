@@ -124,3 +124,18 @@ fn the_delay_of_the_acknowledgment_is_not_round_trip_time() {
     puppet.ack(block(0, 100, 100, &[])).unwrap();
     assert_eq!(puppet.path(0).srtt_ns, srtt);
 }
+
+// spec: MR-LOSS-003
+#[test]
+fn a_report_does_not_wait_behind_what_is_lost_again_and_again() {
+    let mut puppet = single(|_| ());
+    puppet.post_write(0, 1, 20 * 1024);
+    puppet.take();
+    let refused = Puppet::send_message(1, 0, 0, 0, 8);
+    let _ = puppet.data(0, 0, refused, b"unwanted");
+    puppet.ack(block(0, 0, 8, &[5, 6, 7])).unwrap();
+    let sent = only(&puppet.take(), Kind::Data);
+    let opcodes: Vec<_> = sent.iter().map(|sent| sent.data().1.opcode).collect();
+    assert_eq!(opcodes[..2], [Opcode::Error, Opcode::Write], "{opcodes:?}");
+    assert_eq!(sent[1].header().psn, 0);
+}

@@ -5,11 +5,13 @@ mod cost;
 
 use anyhow::Result;
 
+use crate::process;
+
 #[derive(clap::Args)]
 pub struct Args {
     /// One benchmark; without a name, all of them.
     name: Option<Name>,
-    /// One JSON object per line instead of tables.
+    /// One JSON object per line instead of tables (only `cost`).
     #[arg(long)]
     json: bool,
 }
@@ -18,10 +20,43 @@ pub struct Args {
 enum Name {
     /// Instructions per data packet, both ends, in memory: this core beside other transports.
     Cost,
+    /// The figures of the deterministic network, written to docs/results.
+    Figures,
+    /// The soft NIC on loopback beside raw UDP and quinn; fails if a target is missed.
+    Loopback,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    match args.name {
-        Some(Name::Cost) | None => cost::run(args.json),
+    let each = match args.name {
+        Some(name) => &[name][..],
+        None => &[Name::Cost, Name::Figures, Name::Loopback][..],
+    };
+    for name in each {
+        match name {
+            Name::Cost => cost::run(args.json)?,
+            Name::Figures => process::run(&mut process::cargo([
+                "run",
+                "--release",
+                "-p",
+                "metaroce-sim",
+                "--example",
+                "figures",
+                "--",
+                "all",
+                "--write",
+            ]))?,
+            Name::Loopback => process::run(&mut process::cargo([
+                "bench",
+                "-p",
+                "metaroce-soft",
+                "--bench",
+                "loopback",
+                "--",
+                "--repeats",
+                "5",
+                "--check",
+            ]))?,
+        }
     }
+    Ok(())
 }
