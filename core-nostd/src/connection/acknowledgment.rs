@@ -230,7 +230,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let sample = sample.max(1);
         // The longest is forgotten slowly.
         // spec: MR-PROBE-010
-        self.peer_delay = block.delay.max(self.peer_delay - self.peer_delay.div_ceil(64));
+        self.peer_delay = block
+            .delay
+            .max(self.peer_delay - self.peer_delay.div_ceil(64));
         let path = self.send_paths.at_mut(u16::from(number));
         path.rtt.sample(sample);
         path.latest_rtt_ns = sample;
