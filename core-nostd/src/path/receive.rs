@@ -33,6 +33,8 @@ pub struct ReceivePath {
     ahead: u16,
     /// Reverse entropy of its acknowledgments.
     pub reply: u16,
+    /// `reply` has changed since the last acknowledgment.
+    pub redirected: bool,
     generation: u8,
     frozen: bool,
     /// Data packets since the last acknowledgment.
@@ -71,6 +73,7 @@ impl ReceivePath {
             ce_count: 0,
             ahead: 0,
             reply,
+            redirected: false,
             generation,
             frozen: false,
             unacknowledged: 0,
