@@ -48,7 +48,8 @@ impl Template {
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
-    /// Sends a slot's content (again): takes a TSN, writes the header, notes the transmission.
+    /// Sends a slot's content (again): takes a TSN, writes the header, notes the transmission. `known`: it is a first transmission in a run that goes on,
+    /// the template is that of its message, and no region was withdrawn.
     #[inline(always)]
     pub(super) fn send_slot<const R: usize, const V: usize>(
         &mut self,
@@ -56,13 +57,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         shared: &mut Shared<'_, R, V>,
         path: u8,
         index: u16,
-        mut known: bool,
+        known: bool,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
-        if self.regions_seen != shared.regions.withdrawals() {
+        if !known && self.regions_seen != shared.regions.withdrawals() {
             self.regions_withdrawn(shared, index);
-            // The slot may have been withdrawn with its message.
-            known = false;
         }
         let slot = self.slots.at_mut(index);
         let retransmission = !known && slot.transmissions != 0;

@@ -30,6 +30,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             || !self.lost_paths.is_empty()
             || !self.orphans.is_empty()
             || self.response_first != outgoing::NONE
+            || self.regions_seen != shared.regions.withdrawals()
             || self.slots.is_nearly_full()
             || u64::from(self.outstanding) << 16 >= u64::from(window)
         {
