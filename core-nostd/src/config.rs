@@ -57,10 +57,11 @@ impl Default for EndpointConfig {
     }
 }
 
-/// Settings of a connection's sending side. The acceptor uses its endpoint's default.
+/// Settings of a connection's sending side. The acceptor uses its endpoint's default, except for `paths`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionConfig {
-    /// Paths, at most the capacity of the connection type and of the peer.
+    /// Paths that an initiator asks for, at most the capacity of the connection type and of the peer. An acceptor takes as many as
+    /// it is asked for and has capacity for.
     pub paths: u8,
     /// Packets in a row on one path before the next is chosen: 1 in hardware, more for segmentation offload.
     pub run: u8,
@@ -72,7 +73,7 @@ pub struct ConnectionConfig {
     pub failure_timeout: Duration,
     /// Idle time after which the peer is asked whether it is there. Zero: never.
     pub keep_alive: Duration,
-    /// Attempts of a SEND that finds no buffer before it fails; 255 = no limit.
+    /// Further attempts of a SEND that found no buffer, before it fails; 255 = no limit.
     pub rnr_attempts: u8,
     /// Pause between these attempts.
     pub rnr_delay: Duration,

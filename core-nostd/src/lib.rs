@@ -27,6 +27,7 @@ pub mod handshake;
 pub mod memory;
 pub mod message;
 pub mod path;
+pub mod planted;
 pub mod rate;
 pub mod schedule;
 pub mod spray;

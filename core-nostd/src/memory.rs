@@ -333,7 +333,7 @@ impl<const REGIONS: usize> Regions<REGIONS> {
             .checked_sub(entry.base)
             .ok_or(AccessFault::OutOfBounds)?;
         let end = offset.checked_add(length).ok_or(AccessFault::OutOfBounds)?;
-        if end > entry.length && !cfg!(feature = "planted-bounds-unchecked") {
+        if end > entry.length && !crate::planted::Bug::BoundsUnchecked.is_planted() {
             return Err(AccessFault::OutOfBounds);
         }
         Ok((RegionIndex(index), offset))

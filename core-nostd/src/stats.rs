@@ -35,8 +35,6 @@ pub enum DropReason {
     NoRoom,
     /// The message was refused with this code.
     Refused(ErrorCode),
-    /// The memory refused the bytes.
-    MemoryFault,
     /// An INIT that names another address than it came from, or an answer from an address that was not asked.
     AddressMismatch,
     /// A cookie that was not issued here, or is too old.
@@ -47,7 +45,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// Number of counters.
-    pub const COUNT: usize = 17 + DecodeError::REASONS;
+    pub const COUNT: usize = 16 + DecodeError::REASONS;
 
     /// The counter of this reason.
     #[must_use]
@@ -67,18 +65,17 @@ impl DropReason {
             Self::InconsistentMessage => 10,
             Self::NoRoom => 11,
             Self::Refused(_) => 12,
-            Self::MemoryFault => 13,
-            Self::AddressMismatch => 14,
-            Self::BadCookie => 15,
-            Self::NotAccepted => 16,
-            Self::Malformed(error) => 17 + error.index(),
+            Self::AddressMismatch => 13,
+            Self::BadCookie => 14,
+            Self::NotAccepted => 15,
+            Self::Malformed(error) => 16 + error.index(),
         }
     }
 
     /// The name of a counter.
     #[must_use]
     pub fn name(index: usize) -> &'static str {
-        const NAMES: [&str; 17] = [
+        const NAMES: [&str; 16] = [
             "unknown connection",
             "unexpected kind",
             "unknown path",
@@ -92,7 +89,6 @@ impl DropReason {
             "inconsistent message",
             "no room",
             "refused",
-            "memory fault",
             "address mismatch",
             "bad cookie",
             "not accepted",

@@ -139,9 +139,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         let (mut delivered, mut lost) = (0, 0);
         let mut undecided = List::EMPTY;
+        let counts = Self::counts(self.send_paths.at(u16::from(block.path)).state);
         loop {
             let path = self.send_paths.at_mut(u16::from(block.path));
-            let counts = Self::counts(path.state);
             let Some((index, verdict)) = loss::decide(
                 &evidence,
                 &mut self.slots,
@@ -150,9 +150,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             ) else {
                 break;
             };
-            if counts {
-                self.outstanding = self.outstanding.saturating_sub(1);
-            }
             if verdict == Verdict::Delivered {
                 delivered += 1;
                 let slot = self.slots.at(index);
@@ -167,10 +164,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 let path = self.send_paths.at_mut(u16::from(block.path));
                 path.losses += 1;
                 self.slots.push(&mut path.lost, index);
-                if matches!(path.state, PathState::Active | PathState::Draining) {
+                if counts {
                     self.lost_paths.insert(block.path);
                 }
             }
+        }
+        if counts {
+            let decided = u32::from(delivered) + u32::from(lost);
+            self.outstanding = self.outstanding.saturating_sub(decided);
         }
         loss::restore(
             &mut self.slots,
@@ -388,7 +389,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             let (next, started) = (message.next, message.has(OutMessage::STARTED));
             // spec: MR-MSG-015
             let report = (message.has(OutMessage::SIGNALED) || message.status != Status::Success)
-                && !(cfg!(feature = "planted-flush-forgets") && message.status == Status::Flushed);
+                && !(crate::planted::Bug::FlushForgets.is_planted()
+                    && message.status == Status::Flushed);
             let record = self.streams.at_mut(stream);
             record.first = next;
             if record.unsent == first {

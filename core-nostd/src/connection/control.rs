@@ -319,6 +319,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.receive_paths.at_mut(u16::from(probe.path));
         if let Some(reply) = reply {
             path.reply = reply;
+            path.redirected = true;
         }
         // spec: MR-PROBE-002
         if path.note_probe(now, probe.tsn, ce).gap {

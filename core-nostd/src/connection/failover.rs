@@ -201,7 +201,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let evidence = Evidence {
             cumulative: block.cumulative,
-            sack: if cfg!(feature = "planted-fence-ignores-vector") {
+            sack: if crate::planted::Bug::FenceIgnoresVector.is_planted() {
                 &[0; 4]
             } else {
                 &block.sack

@@ -140,7 +140,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.receive_paths.at_mut(u16::from(number));
         if generation == path.generation() {
             // spec: MR-FENCE-004
-            return if path.is_frozen() && !cfg!(feature = "planted-frozen-accepts") {
+            return if path.is_frozen() && !crate::planted::Bug::FrozenAccepts.is_planted() {
                 Err(DropReason::Frozen)
             } else {
                 Ok(())
@@ -151,7 +151,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             *path = ReceivePath::new(generation, path.reply);
             return Ok(());
         }
-        if cfg!(feature = "planted-generation-unchecked") {
+        if crate::planted::Bug::GenerationUnchecked.is_planted() {
             return Ok(());
         }
         Err(DropReason::WrongGeneration)
@@ -451,7 +451,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 }
             }
         }
-        if cfg!(feature = "planted-read-before-write") && !self.responses.is_full() {
+        if crate::planted::Bug::ReadBeforeWrite.is_planted() && !self.responses.is_full() {
             self.execute(shared, memory, &entry);
             entry.opcode = Opcode::Write;
         }

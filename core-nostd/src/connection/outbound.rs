@@ -54,13 +54,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.ack_now.next_from(self.ack_next).unwrap_or(0);
         self.ack_next = path.wrapping_add(1);
         self.acknowledged_now(path);
-        let receive = self.receive_paths.at(u16::from(path));
+        let receive = self.receive_paths.at_mut(u16::from(path));
         let entropy = receive.reply;
+        // spec: MR-PROBE-006
+        let redirected = core::mem::take(&mut receive.redirected);
+        let flags = Flags::NONE.with(Flags::REDIRECT, redirected);
         // spec: MR-HINT-003
         let block = receive.block(now, path, shared.hint_mbps);
         let mut length = ACK_SIZE;
         if let Some(first) = out.first_chunk_mut::<ACK_SIZE>() {
-            encode_ack(AckKind::Ack, Flags::NONE, self.peer_id, &block, first);
+            encode_ack(AckKind::Ack, flags, self.peer_id, &block, first);
         }
         // Where packets are being lost acknowledgments are, too: what the last one said is said again.
         let mut again = self.gaps_seen_lately(now).then_some(self.ack_last);
@@ -169,7 +172,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if record.lost.is_empty() {
                 self.lost_paths.remove(path);
             }
-            if cfg!(feature = "planted-new-psn-on-retransmission") {
+            if crate::planted::Bug::NewPsnOnRetransmission.is_planted() {
                 self.slots.at_mut(index).psn = record.next_psn;
                 record.next_psn = record.next_psn.wrapping_add(1);
             }

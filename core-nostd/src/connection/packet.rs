@@ -72,7 +72,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let record = self.send_paths.at_mut(u16::from(path));
         // spec: MR-PATH-002
         let tsn = record.take_tsn(now);
-        if !(retransmission && cfg!(feature = "planted-tsn-reused")) {
+        if !(retransmission && crate::planted::Bug::TsnReused.is_planted()) {
             slot.tsn = tsn;
         }
         record.bytes += u64::from(slot.length);

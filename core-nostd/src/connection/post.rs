@@ -238,7 +238,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Puts an operation that is over into the queue of those to be polled.
     pub(super) fn push_completed(&mut self, index: u16) {
         self.events = true;
-        if cfg!(feature = "planted-completion-order") && self.completed_last != NONE {
+        if crate::planted::Bug::CompletionOrder.is_planted() && self.completed_last != NONE {
             self.requests.at_mut(index).next = self.completed_first;
             self.completed_first = index;
             return;

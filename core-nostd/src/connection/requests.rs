@@ -213,7 +213,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 AtomicChange::FetchAdd { add: entry.operand }
             };
             // spec: MR-READ-002, MR-READ-003
-            if cfg!(feature = "planted-atomic-twice") {
+            if crate::planted::Bug::AtomicTwice.is_planted() {
                 let _ = memory.modify(region, offset, change);
             }
             let old = memory
@@ -366,7 +366,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if let Some((msn, code)) = tell {
             self.tell(stream, msn, code);
         }
-        if cfg!(feature = "planted-error-spreads") {
+        if crate::planted::Bug::ErrorSpreads.is_planted() {
             for other in 0..self.agreed.streams.min(STREAMS as u16) {
                 self.fail_stream(other, Status::Flushed, by_peer, None);
             }

@@ -149,9 +149,9 @@ impl OutMessage {
     #[inline]
     #[must_use]
     // spec: MR-MSG-004
-    pub const fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         matches!(self.progress, Progress::Open)
-            && self.outstanding <= cfg!(feature = "planted-early-completion") as u32
+            && self.outstanding <= u32::from(crate::planted::Bug::EarlyCompletion.is_planted())
             && self.awaited == 0
             && !self.has_unsent()
     }
@@ -182,7 +182,7 @@ impl OutMessage {
         self.cursor = 0;
         self.awaited = 0;
         self.flags &= !Self::EMPTY_SENT;
-        if !cfg!(feature = "planted-rnr-same-attempt") {
+        if !crate::planted::Bug::RnrSameAttempt.is_planted() {
             self.attempt = self.attempt.wrapping_add(1);
         }
         self.progress = Progress::Open;

@@ -33,6 +33,8 @@ pub struct ReceivePath {
     ahead: u16,
     /// Reverse entropy of its acknowledgments.
     pub reply: u16,
+    /// `reply` has changed since the last acknowledgment.
+    pub redirected: bool,
     generation: u8,
     frozen: bool,
     /// Data packets since the last acknowledgment.
@@ -71,6 +73,7 @@ impl ReceivePath {
             ce_count: 0,
             ahead: 0,
             reply,
+            redirected: false,
             generation,
             frozen: false,
             unacknowledged: 0,
@@ -124,7 +127,7 @@ impl ReceivePath {
         if distance == 0 {
             Arrival::New
         } else if distance < WINDOW {
-            if self.contains(psn) && !cfg!(feature = "planted-duplicate-accepted") {
+            if self.contains(psn) && !crate::planted::Bug::DuplicateAccepted.is_planted() {
                 Arrival::Duplicate
             } else {
                 Arrival::New
@@ -220,7 +223,7 @@ impl ReceivePath {
         }
         let start = self
             .cumulative
-            .wrapping_add(u32::from(cfg!(feature = "planted-sack-off-by-one")));
+            .wrapping_add(u32::from(crate::planted::Bug::SackOffByOne.is_planted()));
         let shift = start & 63;
         let first = word(start);
         core::array::from_fn(|i| {

@@ -36,7 +36,7 @@ pub enum Kind {
     FenceAck = 8,
     /// Tells how much is about to be sent.
     Announce = 9,
-    /// A rate for the sender, in answer to ANNOUNCE or unasked.
+    /// A rate for the sender, in answer to ANNOUNCE.
     Hint = 10,
     /// Ends the connection.
     Close = 11,
@@ -124,11 +124,11 @@ impl Flags {
     pub const NONE: Self = Self(0);
     /// The receiver is asked to acknowledge at once (DATA).
     pub const ACK_REQUEST: Self = Self(1);
-    /// This PSN was transmitted before (DATA).
+    /// This was sent before, under this PSN or under one of a generation that a FENCE ended (DATA).
     pub const RETRANSMISSION: Self = Self(2);
     /// The completion at the receiver is to raise an event (DATA: SEND, SEND_IMM, WRITE_IMM).
     pub const SOLICITED: Self = Self(4);
-    /// Answered over other reverse entropy than before (ACK, FENCE_ACK).
+    /// Answered over other reverse entropy than before, since a PROBE was repeated (ACK, FENCE_ACK).
     pub const REDIRECT: Self = Self(8);
 
     /// Whether all flags of `other` are set.

@@ -51,6 +51,8 @@ fn a_probe_is_answered_at_once_and_a_repeated_one_another_way() {
             (puppet.tsn[3] - 1, PSN_OF_PROBE)
         );
         ways.push(sent[0].transmit.entropy);
+        let told = sent[0].header().flags.contains(Flags::REDIRECT);
+        assert_eq!(told, attempt != 0);
     }
     assert_eq!(ways[0], ways[1]);
     assert_ne!(ways[1], ways[2]);

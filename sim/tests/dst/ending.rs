@@ -119,7 +119,6 @@ impl World<'_> {
             DropReason::BadAcknowledgment,
             DropReason::UnknownStream,
             DropReason::InconsistentMessage,
-            DropReason::MemoryFault,
             DropReason::AddressMismatch,
         ];
         for reason in never {

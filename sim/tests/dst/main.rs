@@ -19,6 +19,8 @@ mod judge;
 mod memory;
 mod operations;
 mod plan;
+#[cfg(feature = "planted")]
+mod planted;
 mod posting;
 mod verdict;
 mod world;
