@@ -338,3 +338,35 @@ fn a_tail_is_lost_though_paths_may_reorder() {
     assert!(statistics.probes_sent - before <= 3);
     assert_eq!(statistics.retransmissions, 1);
 }
+
+// spec: MR-TIME-005
+#[test]
+fn what_no_path_can_carry_fails_when_the_peer_is_gone() {
+    let change = |_: usize, endpoint: &mut EndpointConfig, connection: &mut ConnectionConfig| {
+        endpoint.planes = 2;
+        connection.paths = 1;
+        connection.keep_alive = Duration::ZERO;
+    };
+    let mut pair = Pair::new(change);
+    // The connection is made over plane 1, and nothing of the acceptor's only path, on plane 0, is answered.
+    pair.filter = Box::new(|seen| {
+        let setup = seen.header.kind.is_setup();
+        if seen.transmit.plane == 0 && (setup || seen.from == 1) {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    pair.connect(change);
+    pair.filter = Box::new(|_| Fate::Drop);
+    let local = Source::Inline(b"never");
+    let remote = pair.remote(1, 0);
+    let operation = Operation::Write {
+        local,
+        remote,
+        immediate: None,
+    };
+    pair.post(1, 0, 1, operation);
+    pair.run_until_completions(1, 1);
+    assert_eq!(statuses(&pair, 1), [(1, Status::ConnectionLost)]);
+}

@@ -164,6 +164,8 @@ pub struct Connection<
     run_message: u16,
     /// Packets that count in the window.
     outstanding: u32,
+    /// When a packet last left.
+    data_sent_at: Instant,
     /// The window, and not the application or the pacer, held the sender back last time.
     limited: bool,
     min_rtt: MinimumRtt,
@@ -310,6 +312,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             run_carried: 0,
             run_message: outgoing::NONE,
             outstanding: 0,
+            data_sent_at: Instant::ZERO,
             limited: false,
             min_rtt: MinimumRtt::new(),
             rtt: Rtt::UNKNOWN,

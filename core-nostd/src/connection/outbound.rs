@@ -194,17 +194,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.send_new(now, shared, window, out)
     }
 
-    /// When the next packet may leave under a window of less than one: so much later than the last was sent or acknowledged that
-    /// there is one in srtt/W.
+    /// When the next packet may leave under a window of less than one: srtt/W after the last.
     // spec: MR-CC-014
     #[cold]
     #[inline(never)]
     fn paced_below_one(&self, now: Instant, window: u32) -> Option<Instant> {
         let srtt = u64::from(self.rtt.smoothed_or(self.min_rtt_ns()));
-        let pause = (srtt << 16) / u64::from(window.max(1)) - srtt;
-        let paths = self.usable.iter();
-        let moved = paths.map(|path| self.send_paths.at(u16::from(path)).moved_at);
-        let at = moved.max()? + Duration::from_nanos(pause);
+        let pause = (srtt << 16) / u64::from(window.max(1));
+        let at = self.data_sent_at + Duration::from_nanos(pause);
         (at > now).then_some(at)
     }
 

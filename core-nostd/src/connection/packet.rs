@@ -67,6 +67,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let retransmission = !known && slot.transmissions != 0;
         slot.transmissions = slot.transmissions.saturating_add(1);
         slot.sent_ns = now.as_nanos() as u32;
+        self.data_sent_at = now;
         let record = self.send_paths.at_mut(u16::from(path));
         // spec: MR-PATH-002
         let tsn = record.take_tsn(now);

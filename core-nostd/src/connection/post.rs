@@ -1,6 +1,6 @@
 //! Work requests in, completions and events out.
 
-use super::{Connection, Shared, State, due};
+use super::{Connection, Shared, State, Timer, due};
 use crate::memory::{Access, LocalSlice, Regions};
 use crate::message::outgoing::{NONE, OutMessage, Progress};
 use crate::message::receives::Receives;
@@ -76,6 +76,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// More bytes are queued; after a pause the controller starts anew and a large burst is announced.
     fn begin_burst(&mut self, now: Instant, bytes: u64) {
         let idle = self.slots.used() == 0 && self.queued_bytes == 0;
+        if self.slots.used() == 0 {
+            // No path may be able to carry it.
+            self.timers.advance(Timer::Idle, now + self.patience());
+        }
         self.queued_bytes += bytes;
         if idle {
             // spec: MR-CC-009

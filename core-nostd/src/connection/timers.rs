@@ -302,7 +302,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.timers.advance(Timer::Idle, now + self.patience());
     }
 
-    /// How long the peer may be silent, with nothing but a response awaited, before it is asked whether it is there.
+    /// How long the peer may be silent, with nothing outstanding but something to be sent or a response awaited, before it is asked whether it is there.
     pub(super) fn patience(&self) -> Duration {
         let patience = Duration::from_nanos(self.config.failure_timeout.as_nanos() / 4);
         if self.config.keep_alive == Duration::ZERO {
@@ -338,7 +338,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let keep_alive = self.config.keep_alive;
         // spec: MR-TIME-001, MR-TIME-002, MR-TIME-005
-        let (silence, rest) = if self.reads != 0 || self.half_open {
+        let (silence, rest) = if self.reads != 0 || self.half_open || !self.burst_is_over() {
             let rest = Duration::from_nanos(timeout.as_nanos() * 3 / 4);
             (self.patience(), rest)
         } else if keep_alive == Duration::ZERO {

@@ -607,3 +607,41 @@ fn a_window_below_one_packet_is_less_than_a_packet_a_round_trip() {
     }
     assert!(told <= 10, "a packet a round trip: {told} in 20");
 }
+
+// spec: MR-CC-014
+#[test]
+fn probes_do_not_hold_a_window_below_one_packet_back() {
+    let mut puppet = Puppet::asked(|connection| {
+        connection.paths = 1;
+        connection.keep_alive = Duration::from_micros(40);
+    });
+    puppet.post_write(0, 1, 100 * 1024);
+    let (mut marks, mut next) = (0u16, 0);
+    let mut round = |puppet: &mut Puppet| {
+        let sent = puppet.run(10_000);
+        let data = only(&sent, Kind::Data);
+        marks += data.len() as u16;
+        next += data.len() as u32;
+        let carries = |sent: &&Sent| sent.is(Kind::Data) || sent.is(Kind::Probe);
+        if let Some(newest) = sent.iter().rfind(carries) {
+            let psn = if newest.is(Kind::Data) {
+                newest.header().psn
+            } else {
+                PSN_OF_PROBE
+            };
+            let block = AckBlock {
+                ce_count: marks,
+                newest_psn: psn,
+                ..block(0, next, newest.header().tsn, &[])
+            };
+            puppet.ack(block).unwrap();
+        }
+        data.len()
+    };
+    for _ in 0..40 {
+        round(&mut puppet);
+    }
+    assert!(puppet.statistics().window < 1 << 15);
+    let told: usize = (0..400).map(|_| round(&mut puppet)).sum();
+    assert!(told >= 10, "{told} in 400 round trips");
+}
