@@ -75,6 +75,75 @@ impl<T, const N: usize> Table<T, N> {
     }
 }
 
+/// Which of `N` records of a table are free. The links are in the records: a freed one holds the next free one. Records that were
+/// never used are in no list, so that a new table needs no preparation.
+#[derive(Debug)]
+pub struct FreeList<const N: usize> {
+    first: u16,
+    fresh: u16,
+    used: u16,
+}
+
+impl<const N: usize> Default for FreeList<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> FreeList<N> {
+    /// The link of the last free record.
+    pub const END: u16 = u16::MAX;
+
+    /// All are free.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            first: Self::END,
+            fresh: 0,
+            used: 0,
+        }
+    }
+
+    /// Records in use.
+    #[inline(always)]
+    #[must_use]
+    pub const fn used(&self) -> u16 {
+        self.used
+    }
+
+    /// Records that were ever used: those from here on never were.
+    #[inline(always)]
+    #[must_use]
+    pub const fn touched(&self) -> u16 {
+        self.fresh
+    }
+
+    /// Takes a record; `link` reads a free one's link.
+    #[inline(always)]
+    pub fn take(&mut self, link: impl FnOnce(u16) -> u16) -> Option<u16> {
+        let index = if self.first != Self::END {
+            let index = self.first;
+            self.first = link(index);
+            index
+        } else if (self.fresh as usize) < N {
+            self.fresh += 1;
+            self.fresh - 1
+        } else {
+            return None;
+        };
+        self.used += 1;
+        Some(index)
+    }
+
+    /// Gives a record back. Returns the link that is to be stored in it.
+    #[inline(always)]
+    #[must_use]
+    pub fn give(&mut self, index: u16) -> u16 {
+        self.used -= 1;
+        core::mem::replace(&mut self.first, index)
+    }
+}
+
 /// A set of numbers below [`Bits::CAPACITY`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Bits([u64; WORDS]);

@@ -14,8 +14,8 @@ use crate::stats::DropReason;
 use crate::time::Instant;
 use crate::transmit::{Ecn, ReceiveMeta};
 use crate::wire::{
-    self, Accept, AckBlocks, Announce, Close, CloseAck, Data, DecodeError, Fence, Header, Hint,
-    Init, Kind, Probe, Reject, RejectReason, Retry, Trailer, VERSION,
+    self, Accept, AckBlocks, Announce, Close, CloseAck, Data, DecodeError, Demand, Fence, Header,
+    Hint, Init, Kind, Probe, Reject, RejectReason, Retry, Trailer, VERSION,
 };
 
 impl<
@@ -185,6 +185,17 @@ where
             record.maybe_finish(now);
         }
         let has_events = record.has_events();
+        self.settle(now, index, demand, has_events);
+        result
+    }
+
+    /// After a datagram: its sender's demand is noted, and its connection may have something to send, or an event.
+    #[inline(always)]
+    fn settle(&mut self, now: Instant, index: u16, demand: Option<Demand>, has_events: bool) {
+        let entries = self.entries.borrow_mut();
+        let Some(entry) = entries.get(usize::from(index)) else {
+            return;
+        };
         let is_ready = entry.links.is_queued(Ring::Ready);
         if let Some(demand) = demand
             && self.config.hints
@@ -201,7 +212,6 @@ where
         if has_events {
             self.schedule.push(entries, Ring::Events, index);
         }
-        result
     }
 
     /// A DATA packet like the one before.
@@ -243,18 +253,7 @@ where
         )?;
         record.heard_from_peer(now);
         let has_events = record.has_events();
-        let is_ready = entry.links.is_queued(Ring::Ready);
-        if self.config.hints && !entry.share.is_current(now, varying.demand) {
-            let nobody = Share::IDLE;
-            self.allocator
-                .observe(now, index, varying.demand, &mut Shares { entries, nobody });
-        }
-        if !is_ready {
-            self.schedule.push(entries, Ring::Ready, index);
-        }
-        if has_events {
-            self.schedule.push(entries, Ring::Events, index);
-        }
+        self.settle(now, index, Some(varying.demand), has_events);
         Some(())
     }
 

@@ -1,7 +1,7 @@
 //! Outgoing messages: work requests of this side, and responses to the peer's requests.
 
 use crate::memory::{LocalSlice, RegionIndex};
-use crate::storage::Table;
+use crate::storage::{FreeList, Table};
 use crate::time::Instant;
 use crate::wire::{ErrorReport, Opcode};
 use crate::work::{INLINE_BYTES, Status};
@@ -237,9 +237,7 @@ impl OutMessage {
 #[derive(Debug)]
 pub struct OutTable<const MESSAGES: usize> {
     table: Table<OutMessage, MESSAGES>,
-    free: u16,
-    fresh: u16,
-    used: u16,
+    free: FreeList<MESSAGES>,
 }
 
 impl<const MESSAGES: usize> Default for OutTable<MESSAGES> {
@@ -255,37 +253,25 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
         const { assert!(MESSAGES < 1 << 14, "message numbers have 14 bits") };
         Self {
             table: Table::filled(OutMessage::FREE),
-            free: NONE,
-            fresh: 0,
-            used: 0,
+            free: FreeList::new(),
         }
     }
 
     /// Records in use.
     #[must_use]
     pub const fn used(&self) -> u16 {
-        self.used
+        self.free.used()
     }
 
     /// Whether every record is in use.
     #[must_use]
     pub const fn is_full(&self) -> bool {
-        self.used as usize >= MESSAGES
+        self.free.used() as usize >= MESSAGES
     }
 
     /// Stores a message, if there is room.
     pub fn insert(&mut self, message: OutMessage) -> Option<u16> {
-        let index = if self.free != NONE {
-            let index = self.free;
-            self.free = self.table.at(index).next;
-            index
-        } else if (self.fresh as usize) < MESSAGES {
-            self.fresh += 1;
-            self.fresh - 1
-        } else {
-            return None;
-        };
-        self.used += 1;
+        let index = self.free.take(|index| self.table.at(index).next)?;
         *self.table.at_mut(index) = message;
         Some(index)
     }
@@ -294,9 +280,7 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
     pub fn remove(&mut self, index: u16) {
         let record = self.table.at_mut(index);
         record.progress = Progress::Free;
-        record.next = self.free;
-        self.free = index;
-        self.used -= 1;
+        record.next = self.free.give(index);
     }
 
     /// A message.
@@ -332,7 +316,7 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
 
     /// Indices of the records in use.
     pub fn indices(&self) -> impl Iterator<Item = u16> + use<'_, MESSAGES> {
-        (0..self.fresh).filter(|index| self.table.at(*index).progress != Progress::Free)
+        (0..self.free.touched()).filter(|index| self.table.at(*index).progress != Progress::Free)
     }
 }
 

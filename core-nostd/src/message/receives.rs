@@ -1,7 +1,7 @@
 //! Posted receive buffers: one pool for all queues of an endpoint. A completion stays in its buffer's record until it is polled.
 
 use crate::memory::{LocalSlice, RegionIndex};
-use crate::storage::Table;
+use crate::storage::{FreeList, Table};
 use crate::work::{Completion, CompletionKind, ConnectionHandle, ReceiveRequest, Status};
 
 /// No buffer.
@@ -117,8 +117,7 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Receives<const RECEIVES: usize> {
     table: Table<Buffer, RECEIVES>,
-    free: u16,
-    fresh: u16,
+    free: FreeList<RECEIVES>,
     completed: Queue,
     shared: [Queue; SHARED_QUEUES],
 }
@@ -135,8 +134,7 @@ impl<const RECEIVES: usize> Receives<RECEIVES> {
     pub const fn new() -> Self {
         Self {
             table: Table::filled(FREE),
-            free: NONE,
-            fresh: 0,
+            free: FreeList::new(),
             completed: Queue::EMPTY,
             shared: [Queue::EMPTY; SHARED_QUEUES],
         }
@@ -145,14 +143,7 @@ impl<const RECEIVES: usize> Receives<RECEIVES> {
     /// Posts a buffer to a queue; false if the pool is exhausted.
     #[must_use]
     pub fn post(&mut self, queue: &mut Queue, request: &ReceiveRequest) -> bool {
-        let index = if self.free != NONE {
-            let index = self.free;
-            self.free = self.table.at(index).next;
-            index
-        } else if (self.fresh as usize) < RECEIVES {
-            self.fresh += 1;
-            self.fresh - 1
-        } else {
+        let Some(index) = self.free.take(|index| self.table.at(index).next) else {
             return false;
         };
         *self.table.at_mut(index) = Buffer {
@@ -259,8 +250,7 @@ impl<const RECEIVES: usize> Receives<RECEIVES> {
         let index = self.pop(&mut completed)?;
         self.completed = completed;
         let buffer = *self.table.at(index);
-        self.table.at_mut(index).next = self.free;
-        self.free = index;
+        self.table.at_mut(index).next = self.free.give(index);
         Some(Completion {
             connection: ConnectionHandle::from_bits(buffer.connection),
             stream: buffer.stream,

@@ -3,7 +3,7 @@
 //! All paths of a connection draw from one pool. A slot in use is in exactly one list: in flight on its path (in TSN
 //! order), lost on its path (waiting to be sent again), or orphaned (its path was fenced; any path may take it).
 
-use crate::storage::Table;
+use crate::storage::{FreeList, Table};
 
 /// No slot, or no message.
 pub const NONE: u16 = u16::MAX;
@@ -94,10 +94,7 @@ impl List {
 #[derive(Debug)]
 pub struct Slots<const SLOTS: usize> {
     table: Table<Slot, SLOTS>,
-    free: u16,
-    /// Slots from here on were never used, and are in no list.
-    fresh: u16,
-    used: u16,
+    free: FreeList<SLOTS>,
 }
 
 impl<const SLOTS: usize> Default for Slots<SLOTS> {
@@ -112,23 +109,21 @@ impl<const SLOTS: usize> Slots<SLOTS> {
     pub const fn new() -> Self {
         Self {
             table: Table::filled(EMPTY),
-            free: NONE,
-            fresh: 0,
-            used: 0,
+            free: FreeList::new(),
         }
     }
 
     /// Slots in use.
     #[must_use]
     pub const fn used(&self) -> u16 {
-        self.used
+        self.free.used()
     }
 
     /// Whether [`Self::allocate`] would fail.
     #[inline(always)]
     #[must_use]
     pub const fn is_full(&self) -> bool {
-        self.used as usize >= SLOTS
+        self.free.used() as usize >= SLOTS
     }
 
     /// Whether only those slots are left that are kept for what must not wait.
@@ -136,32 +131,19 @@ impl<const SLOTS: usize> Slots<SLOTS> {
     #[must_use]
     pub const fn is_nearly_full(&self) -> bool {
         let kept = if SLOTS < 8 { 0 } else { 1 + SLOTS / 64 };
-        self.used as usize + kept >= SLOTS
+        self.free.used() as usize + kept >= SLOTS
     }
 
     /// Takes a free slot.
     #[inline(always)]
     pub fn allocate(&mut self) -> Option<u16> {
-        let index = if self.free != NONE {
-            let index = self.free;
-            self.free = self.table.at(index).next;
-            index
-        } else if (self.fresh as usize) < SLOTS {
-            self.fresh += 1;
-            self.fresh - 1
-        } else {
-            return None;
-        };
-        self.used += 1;
-        Some(index)
+        self.free.take(|index| self.table.at(index).next)
     }
 
     /// Gives a slot back that is in no list.
     #[inline]
     pub fn release(&mut self, index: u16) {
-        self.table.at_mut(index).next = self.free;
-        self.free = index;
-        self.used -= 1;
+        self.table.at_mut(index).next = self.free.give(index);
     }
 
     /// A slot.
@@ -179,7 +161,7 @@ impl<const SLOTS: usize> Slots<SLOTS> {
 
     /// Every slot of the pool, used or not.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        let fresh = usize::from(self.fresh);
+        let fresh = usize::from(self.free.touched());
         self.table.iter_mut().take(fresh)
     }
 
