@@ -112,6 +112,7 @@ struct ProbeRules {
     resent: bool,
     /// So many probes are not backed off.
     free: u8,
+    longest_ns: u64,
 }
 
 impl ProbeRules {
@@ -130,7 +131,7 @@ impl ProbeRules {
             let doublings = u32::from(path.probes.saturating_sub(self.free)).min(20);
             // spec: MR-PROBE-010
             let timeout = rtt.timeout_ns(self.initial_ns) + self.delay_ns;
-            (timeout.max(self.least_ns) << doublings).min(LONGEST_PROBE)
+            (timeout.max(self.least_ns) << doublings).min(self.longest_ns)
         };
         path.moved_at + Duration::from_nanos(timeout)
     }
@@ -192,6 +193,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             rtt: self.rtt,
             initial_ns: self.config.initial_rtt.as_nanos_u32(),
             least_ns: self.config.min_probe_timeout.as_nanos(),
+            // Often enough before the connection fails.
+            longest_ns: LONGEST_PROBE.min(self.config.failure_timeout.as_nanos() / 16),
             delay_ns: u64::from(self.peer_delay) << 4,
             // Under heavy loss the probe itself is likely to be lost: two.
             early: match (lost, self.loss_share >> 6) {
