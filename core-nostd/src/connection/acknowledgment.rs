@@ -242,7 +242,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return;
         };
         let sample = sample.max(1);
-        // The longest is forgotten slowly.
+        // The longest is forgotten within some round trips.
         // spec: MR-PROBE-010
         self.peer_delay = block
             .delay

@@ -96,6 +96,9 @@ const LOSS_MEMORY: u64 = 1024;
 /// Longest pause between two probes of a path.
 const LONGEST_PROBE: u64 = 100_000_000;
 
+/// An acknowledgment that is told to have been held back longer, in round trips, was lost and told again.
+const LONGEST_DELAY: u64 = 8;
+
 /// What the probing of all paths depends on.
 struct ProbeRules {
     /// Over all paths: for those that were never answered.
@@ -130,8 +133,11 @@ impl ProbeRules {
         } else {
             let doublings = u32::from(path.probes.saturating_sub(self.free)).min(20);
             // spec: MR-PROBE-010
-            let timeout = rtt.timeout_ns(self.initial_ns) + self.delay_ns;
-            (timeout.max(self.least_ns) << doublings).min(self.longest_ns)
+            let delay = self
+                .delay_ns
+                .min(LONGEST_DELAY * u64::from(rtt.smoothed_or(0)));
+            let timeout = rtt.timeout_ns(self.initial_ns).max(self.least_ns);
+            (timeout << doublings).min(self.longest_ns) + delay
         };
         path.moved_at + Duration::from_nanos(timeout)
     }
