@@ -370,3 +370,24 @@ fn what_no_path_can_carry_fails_when_the_peer_is_gone() {
     pair.run_until_completions(1, 1);
     assert_eq!(statuses(&pair, 1), [(1, Status::ConnectionLost)]);
 }
+
+// spec: MR-PROBE-003
+#[test]
+fn a_path_that_was_dark_is_asked_often_enough_before_the_connection_fails() {
+    let mut pair = Pair::connected(|_, _, connection| {
+        connection.paths = 1;
+        connection.failure_timeout = Duration::from_millis(50);
+    });
+    let until = pair.now + 20_000_000;
+    pair.filter = Box::new(move |seen| {
+        if seen.now < until {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    write(&mut pair, 1, 100);
+    pair.run_until_completions(0, 1);
+    assert_eq!(statuses(&pair, 0), [(1, Status::Success)]);
+    assert!(pair.now < until + 5_000_000, "{}", pair.now - until);
+}

@@ -284,7 +284,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.send_paths.at_mut(u16::from(number));
         let pause = base
             .saturating_mul(1 << path.backoff.min(30))
-            .min(LONGEST_BACKOFF.as_nanos());
+            .min(LONGEST_BACKOFF.as_nanos())
+            .min(self.config.failure_timeout.as_nanos() / 16);
         path.backoff = path.backoff.saturating_add(1);
         let random = u64::from(self.entropies.random(1 << 15));
         Duration::from_nanos(pause / 2 + ((pause * random) >> 16))

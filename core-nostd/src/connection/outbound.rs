@@ -9,6 +9,8 @@ use crate::time::{Duration, Instant};
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
 use crate::wire::{ACK_BLOCK_SIZE, ACK_SIZE, AckKind, Flags, append_ack_block, encode_ack};
 
+/// A packet that was sent so often is refused rather than lost.
+const STUBBORN: u8 = 8;
 /// How long after a gap acknowledgments are repeated.
 const GAP_MEMORY: Duration = Duration::from_micros(200);
 
@@ -163,7 +165,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             {
                 return Some(transmit);
             }
-            self.lost_next = path.wrapping_add(1);
             let record = self.send_paths.at_mut(u16::from(path));
             let Some(index) = self.slots.pop(&mut record.lost) else {
                 self.lost_paths.remove(path);
@@ -172,6 +173,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if record.lost.is_empty() {
                 self.lost_paths.remove(path);
             }
+            // What is lost again and again lets other paths go first.
+            let stubborn = self.slots.at(index).transmissions >= STUBBORN;
+            self.lost_next = if stubborn { path.wrapping_add(1) } else { 0 };
             if crate::planted::Bug::NewPsnOnRetransmission.is_planted() {
                 self.slots.at_mut(index).psn = record.next_psn;
                 record.next_psn = record.next_psn.wrapping_add(1);

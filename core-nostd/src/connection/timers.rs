@@ -115,6 +115,7 @@ struct ProbeRules {
     resent: bool,
     /// So many probes are not backed off.
     free: u8,
+    longest_ns: u64,
 }
 
 impl ProbeRules {
@@ -136,7 +137,7 @@ impl ProbeRules {
                 .delay_ns
                 .min(LONGEST_DELAY * u64::from(rtt.smoothed_or(0)));
             let timeout = rtt.timeout_ns(self.initial_ns).max(self.least_ns);
-            (timeout << doublings).min(LONGEST_PROBE) + delay
+            (timeout << doublings).min(self.longest_ns) + delay
         };
         path.moved_at + Duration::from_nanos(timeout)
     }
@@ -198,6 +199,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             rtt: self.rtt,
             initial_ns: self.config.initial_rtt.as_nanos_u32(),
             least_ns: self.config.min_probe_timeout.as_nanos(),
+            // Often enough before the connection fails.
+            longest_ns: LONGEST_PROBE.min(self.config.failure_timeout.as_nanos() / 16),
             delay_ns: u64::from(self.peer_delay) << 4,
             // Under heavy loss the probe itself is likely to be lost: two.
             early: match (lost, self.loss_share >> 6) {

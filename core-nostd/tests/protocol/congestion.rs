@@ -613,7 +613,7 @@ fn a_window_below_one_packet_is_less_than_a_packet_a_round_trip() {
 fn probes_do_not_hold_a_window_below_one_packet_back() {
     let mut puppet = Puppet::asked(|connection| {
         connection.paths = 1;
-        connection.keep_alive = Duration::from_micros(40);
+        connection.keep_alive = Duration::from_micros(15);
     });
     puppet.post_write(0, 1, 100 * 1024);
     let (mut marks, mut next) = (0u16, 0);
