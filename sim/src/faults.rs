@@ -59,6 +59,8 @@ pub struct Blackhole {
     pub from: Time,
     /// Until when.
     pub until: Time,
+    /// They are not swallowed but held, and arrive when it ends.
+    pub holds: bool,
 }
 
 /// The settings of all faults of one direction of a link.
@@ -111,6 +113,7 @@ impl FaultConfig {
             selector,
             from,
             until,
+            holds: false,
         });
         self
     }
@@ -185,8 +188,12 @@ impl Faults {
 
     /// Lets a packet pass, or not, and damages it as it may be.
     pub fn judge(&mut self, now: Time, packet: &mut Packet) -> Verdict {
-        if !self.config.blackholes.is_empty() && self.swallowed(now, packet) {
-            return Verdict::Lost(Drop::Blackhole);
+        if !self.config.blackholes.is_empty() {
+            match self.swallowed(now, packet) {
+                Some(None) => return Verdict::Lost(Drop::Blackhole),
+                Some(Some(extra)) => return Verdict::Through { extra, copy: None },
+                None => {}
+            }
         }
         if now >= self.config.until {
             return Verdict::Through {
@@ -236,8 +243,9 @@ impl Faults {
         Verdict::Through { extra, copy }
     }
 
-    fn swallowed(&mut self, now: Time, packet: &Packet) -> bool {
-        let mut swallowed = false;
+    /// Whether a hole has the packet, and if it only holds it, for how long.
+    fn swallowed(&mut self, now: Time, packet: &Packet) -> Option<Option<Time>> {
+        let mut swallowed = None;
         for (hole, resolved) in self.config.blackholes.iter().zip(&mut self.resolved) {
             if now < hole.from || now >= hole.until {
                 continue;
@@ -255,7 +263,9 @@ impl Faults {
                     *resolved == Some(packet.source_port)
                 }
             };
-            swallowed |= hit;
+            if hit && swallowed != Some(None) {
+                swallowed = Some(hole.holds.then(|| hole.until.since(now)));
+            }
         }
         match path_use(&packet.bytes) {
             PathUse::Data(path) => self.data_ports[usize::from(path)] = Some(packet.source_port),

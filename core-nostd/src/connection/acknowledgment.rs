@@ -6,7 +6,7 @@ use crate::message::outgoing::{OutMessage, Progress};
 use crate::path::inflight::{List, NONE};
 use crate::path::loss::{self, Evidence, Verdict};
 use crate::path::send::{PathState, SendPath};
-use crate::rate::controller::{Controller, Network};
+use crate::rate::controller::{Controller, Network, ONE_PACKET};
 use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
 use crate::wire::{AckBlock, AckBlocks, PSN_OF_PROBE};
@@ -287,13 +287,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.epoch.marked = self.epoch.marked.saturating_add(marked as u16);
         let path = self.send_paths.at(u16::from(number));
         let slow = u64::from(path.latest_rtt_ns) * 2 > u64::from(self.min_rtt_ns()) * 3;
-        // Where nothing is ever marked, delay stands in for marks.
+        // Where nothing is ever marked, delay stands in for marks. Not below one packet: the round trip may have grown for another reason, such as a
+        // longer route, and then no cut would ever shorten it.
         // spec: MR-CC-011
-        let marked = if slow && marked == 0 && !self.marks_seen {
-            delivered
-        } else {
-            marked
-        };
+        let marked =
+            if slow && marked == 0 && !self.marks_seen && self.controller.window() > ONE_PACKET {
+                delivered
+            } else {
+                marked
+            };
         if delivered != 0 || marked != 0 {
             self.controller
                 .acknowledged(number, delivered.max(marked), marked, self.limited);

@@ -69,6 +69,7 @@ pub fn plan(
         .map(|_| [link(random, &kinds, heal), link(random, &kinds, heal)])
         .collect();
     let mut may_lose = false;
+    let mut held = false;
     if !calm && random.one_in(2, 5) {
         for _ in 0..random.between(1, 4) {
             let from = Time::from_ps(random.below(span.ps()));
@@ -88,12 +89,15 @@ pub fn plan(
             let plane = random.below(u64::from(planes)) as usize;
             let way = random.below(3);
             let until = (from + length).min(heal);
+            let holds = random.one_in(1, 3);
+            held |= holds;
             for (side, config) in links[plane].iter_mut().enumerate() {
                 if way == 2 || way == side as u64 {
                     config.blackholes.push(Blackhole {
                         selector,
                         from,
                         until,
+                        holds,
                     });
                 }
             }
@@ -118,6 +122,7 @@ pub fn plan(
                         selector: Selector::All,
                         from,
                         until,
+                        holds: false,
                     });
                 }
             }
@@ -128,7 +133,8 @@ pub fn plan(
         flaps,
         clock_jumps: !calm && random.one_in(1, 8),
         corruption: kinds[2],
-        orderly: !kinds[3] && !kinds[4],
+        // What is held may be sent again over other paths before it arrives.
+        orderly: !kinds[3] && !kinds[4] && !held,
         may_lose,
     }
 }

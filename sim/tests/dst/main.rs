@@ -1,7 +1,7 @@
 //! Deterministic simulation: real endpoints under a seeded network that does all it can to confuse them, judged by a
 //! model that knows only the promises.
 //!
-//! - `METAROCE_SEEDS=n` runs n seeds (default 400), `METAROCE_FIRST_SEED=s` from s on.
+//! - `METAROCE_SEEDS=n` runs n seeds (default 4,000), `METAROCE_FIRST_SEED=s` from s on.
 //! - `METAROCE_SEED=s` runs only seed s, and prints what happens; with `METAROCE_PACKETS=1` every packet too.
 //! - `METAROCE_SECONDS=t` goes on with more seeds for t seconds.
 //! - `METAROCE_FAILURES=n` stops after n failed seeds (default 12).
@@ -88,7 +88,7 @@ fn dst_promises_are_kept_under_every_fault() {
         }
         return;
     }
-    let count = variable("METAROCE_SEEDS").unwrap_or(400);
+    let count = variable("METAROCE_SEEDS").unwrap_or(4_000);
     let first = variable("METAROCE_FIRST_SEED").unwrap_or(1);
     let most = variable("METAROCE_FAILURES").unwrap_or(12) as usize;
     let seconds = variable("METAROCE_SECONDS").map(Duration::from_secs);
