@@ -1,7 +1,7 @@
 //! The MetaRoCE transport: RDMA over a lossy, ordinary Ethernet.
 //!
 //! `#![no_std]`, no allocation, no floating point, no clock, no sockets: datagrams, events and time go in and out of an
-//! [`Endpoint`](endpoint::Endpoint), bytes are moved through [`Memory`](memory::Memory). The same code is in a NIC's firmware, behind a C ABI, in
+//! [`Endpoint`], bytes are moved through [`Memory`]. The same code is in a NIC's firmware, behind a C ABI, in
 //! Python and in a browser. The protocol is in `docs/spec.md`; the wire layout is our own and provisional.
 //!
 //! | room | what is in it |

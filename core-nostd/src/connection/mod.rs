@@ -1,14 +1,14 @@
 //! A connection: the parts put together. What happens when is in the siblings; what each part does is in its own module.
 //!
-//! * [`inbound`]: DATA in.
-//! * [`requests`]: the peer's messages in their turn: receives, READs, atomics, refusals.
-//! * [`acknowledgment`]: ACK in; losses, round-trip times, windows.
-//! * [`outbound`]: what is sent next; [`control`]: what is not data; [`pieces`]: which part of which message;
-//!   [`routes`]: over which path; [`packet`]: how it is written.
-//! * [`post`]: work requests in, completions out.
-//! * [`failover`]: paths in doubt, FENCE, other source ports.
-//! * [`timers`]: what happens when nothing does.
-//! * [`lifecycle`]: establishing and ending.
+//! * `inbound`: DATA in.
+//! * `requests`: the peer's messages in their turn: receives, READs, atomics, refusals.
+//! * `acknowledgment`: ACK in; losses, round-trip times, windows.
+//! * `outbound`: what is sent next; `control`: what is not data; `pieces`: which part of which message;
+//!   `routes`: over which path; `packet`: how it is written.
+//! * `post`: work requests in, completions out.
+//! * `failover`: paths in doubt, FENCE, other source ports.
+//! * `timers`: what happens when nothing does.
+//! * `lifecycle`: establishing and ending.
 
 mod acknowledgment;
 mod control;
@@ -160,7 +160,7 @@ pub struct Connection<
     run_path: u8,
     run_left: u8,
     run_carried: u8,
-    /// The request that the run carries, if it may go on with [`run`]; it has more than the packet sent.
+    /// The request that the run carries, if it may go on with `run`; it has more than the packet sent.
     run_message: u16,
     /// Packets that count in the window.
     outstanding: u32,

@@ -64,8 +64,11 @@ pub fn nextest() -> [&'static str; 5] {
 
 pub fn tests() -> Result<()> {
     let features = workspace::test_features()?;
-    let arguments = ["--workspace", "--all-targets", "--features", &features];
-    run(cargo(nextest()).args(arguments))
+    // Benchmarks have no tests; `cargo xtask bench` runs them.
+    let targets = ["--workspace", "--lib", "--bins", "--tests", "--examples"];
+    run(cargo(nextest())
+        .args(targets)
+        .args(["--features", &features]))
 }
 
 pub fn doctests() -> Result<()> {
