@@ -207,6 +207,8 @@ impl Nic {
 
     /// Takes a connection that a peer made, waiting for it up to `timeout` (`None`: for ever).
     ///
+    /// A connection is there when its initiator was heard after it was accepted: somebody must drive the initiator, too.
+    ///
     /// # Errors
     /// [`Error::TimedOut`], or [`Error::ShutDown`].
     pub fn accept(&self, timeout: Option<Duration>) -> Result<Connection, Error> {

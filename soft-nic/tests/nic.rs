@@ -41,7 +41,15 @@ fn pair_of(here: Nic, there: Nic) -> Pair {
     let out = here
         .connect(there.addresses(), default_connection(), PATIENCE)
         .unwrap();
-    let back = there.accept(Some(PATIENCE)).unwrap();
+    // The acceptor knows the connection when it hears this side, which nobody else drives: what it sends first may be lost.
+    let end = Instant::now() + PATIENCE;
+    let back = loop {
+        here.progress();
+        match there.accept(Some(Duration::from_millis(5))) {
+            Ok(back) => break back,
+            Err(error) => assert!(Instant::now() < end, "{error}"),
+        }
+    };
     Pair {
         here,
         there,
