@@ -383,3 +383,21 @@ impl Pair {
 pub fn is_data(header: &Header) -> bool {
     header.kind == Kind::Data
 }
+
+/// The settings as they are.
+pub fn plain(_: usize, _: &mut EndpointConfig, _: &mut ConnectionConfig) {}
+
+/// A filter that drops with a probability, repeatably.
+pub fn lossy(percent: u64, seed: u64) -> Box<dyn FnMut(&mut Seen<'_>) -> Fate> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    Box::new(move |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        if state % 100 < percent {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    })
+}
