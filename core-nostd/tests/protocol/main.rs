@@ -9,6 +9,7 @@ mod words;
 mod congestion;
 mod ending;
 mod fences;
+mod hints;
 mod hostile;
 mod losses;
 mod memory;
