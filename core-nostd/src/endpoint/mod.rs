@@ -51,9 +51,9 @@ pub struct Endpoint<
     schedule: Schedule,
     stateless: Table<Option<Stateless>, STATELESS>,
     /// How many of them wait.
+    answers: u8,
     template: Template,
     prediction: Prediction,
-    answers: u8,
     statistics: EndpointStatistics,
     index_mask: u32,
     entries: B,
