@@ -150,49 +150,20 @@ impl Key {
         };
         let mut parsed = Faults::default();
         match self.name {
-            Name::Loss => parsed.loss.push(Timed {
-                fault: share(value)?,
-                window,
-            }),
-            Name::Duplicate => parsed.duplicate.push(Timed {
-                fault: share(value)?,
-                window,
-            }),
-            Name::Corrupt => parsed.corrupt.push(Timed {
-                fault: share(value)?,
-                window,
-            }),
-            Name::Ce => parsed.ce.push(Timed {
-                fault: share(value)?,
-                window,
-            }),
-            Name::Delay => parsed.delay.push(Timed {
-                fault: duration(value)?,
-                window,
-            }),
-            Name::Jitter => parsed.jitter.push(Timed {
-                fault: duration(value)?,
-                window,
-            }),
-            Name::Burst => parsed.burst.push(Timed {
-                fault: burst(value)?,
-                window,
-            }),
+            Name::Loss => parsed.loss.push(window.holds(share(value)?)),
+            Name::Duplicate => parsed.duplicate.push(window.holds(share(value)?)),
+            Name::Corrupt => parsed.corrupt.push(window.holds(share(value)?)),
+            Name::Ce => parsed.ce.push(window.holds(share(value)?)),
+            Name::Delay => parsed.delay.push(window.holds(duration(value)?)),
+            Name::Jitter => parsed.jitter.push(window.holds(duration(value)?)),
+            Name::Burst => parsed.burst.push(window.holds(burst(value)?)),
             Name::Reorder => {
                 let (part, pause) = value.split_once(':').unwrap_or((value, "100us"));
-                parsed.reorder.push(Timed {
-                    fault: (share(part)?, duration(pause)?),
-                    window,
-                });
+                let fault = (share(part)?, duration(pause)?);
+                parsed.reorder.push(window.holds(fault));
             }
-            Name::Rate => parsed.queue.push(Timed {
-                fault: queue(value)?,
-                window,
-            }),
-            Name::Blackhole => parsed.blackhole.push(Timed {
-                fault: target(value)?,
-                window,
-            }),
+            Name::Rate => parsed.queue.push(window.holds(queue(value)?)),
+            Name::Blackhole => parsed.blackhole.push(window.holds(target(value)?)),
             Name::Seed => {}
         }
         if self.outgoing {

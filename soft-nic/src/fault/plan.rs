@@ -62,6 +62,14 @@ impl Window {
     pub fn contains(&self, age: Duration) -> bool {
         self.start <= age && age < self.end
     }
+
+    /// A fault that is on in this window.
+    pub(crate) const fn holds<T: Copy>(self, fault: T) -> Timed<T> {
+        Timed {
+            fault,
+            window: self,
+        }
+    }
 }
 
 /// A fault and the time in which it is on.
