@@ -21,7 +21,7 @@
 //! | `blackhole` | `path:N` / `port:N` / `plane:N` / `all` | `blackhole=path:3@2s-4s,plane:1@1s` |
 //! | `seed` | number | `seed=7` |
 
-use super::plan::{Burst, FaultPlan, Faults, Probability, Queue, Target, Timed, Window};
+use super::plan::{Burst, FaultPlan, Faults, Probability, Queue, Target, Window};
 use metaroce_core::time::Duration;
 use std::str::FromStr;
 
@@ -339,6 +339,7 @@ fn target(text: &str) -> Result<Target, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fault::Timed;
     use proptest::prelude::*;
 
     fn window(start_ms: u64, end_ms: u64) -> Window {
