@@ -20,7 +20,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn poll_control<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.has_due(due::INIT) {
@@ -134,10 +134,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-SETUP-014
     fn send_init<const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
-        let parameters = Self::offer_parameters(shared.config, self.config.paths, self.service)?;
+        let parameters = Self::offer_parameters(&shared.config, self.config.paths, self.service)?;
         let init = Init {
             attempt: u32::from(self.setup_attempts),
             source: self.local_id,
@@ -154,17 +154,17 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 .count()
                 .min(usize::from(shared.config.planes))
                 .max(1) as u8);
-        let entropy = self.fresh_entropy(shared.config, plane);
+        let entropy = self.fresh_entropy(&shared.config, plane);
         self.sealed(plane, entropy, length)
     }
 
     // spec: MR-SETUP-016
     fn send_accept<const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
-        let parameters = Self::offer_parameters(shared.config, PATHS as u8, self.service)?;
+        let parameters = Self::offer_parameters(&shared.config, PATHS as u8, self.service)?;
         let accept = Accept {
             connection: self.peer_id,
             source: self.local_id,
@@ -174,7 +174,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         };
         let length = accept.encode(out).ok()?;
         let plane = self.accept_plane;
-        let entropy = self.fresh_entropy(shared.config, plane);
+        let entropy = self.fresh_entropy(&shared.config, plane);
         self.sealed(plane, entropy, length)
     }
 
@@ -305,7 +305,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(crate) fn handle_probe<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         probe: &Probe,
         ce: bool,
     ) -> Result<(), crate::stats::DropReason> {

@@ -30,7 +30,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(crate) fn handle_data<M: Memory, const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         memory: &mut M,
         packet: DataPacket<'_>,
     ) -> Result<(), DropReason> {
@@ -97,7 +97,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn accepted<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &Shared<'_, R, V>,
+        shared: &Shared<R, V>,
         packet: Varying,
         length: usize,
         ce: bool,
@@ -183,7 +183,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[inline(always)]
     fn accept_write<M: Memory, const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         memory: &mut M,
         header: Header,
         data: Data,
@@ -242,7 +242,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     fn accept_send<M: Memory, const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         memory: &mut M,
         header: Header,
         data: Data,
@@ -298,7 +298,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// The posted buffer of a SEND that begins, or its refusal.
     fn buffer_for<const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         data: Data,
         rsn: u32,
         attempt: u8,
@@ -382,7 +382,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[inline(always)]
     fn count_placed<M: Memory, const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         memory: &mut M,
         index: u16,
         payload: &[u8],
@@ -402,7 +402,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     fn accept_request<M: Memory, const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         memory: &mut M,
         data: Data,
         payload: &[u8],
@@ -466,7 +466,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn accept_response<M: Memory, const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         memory: &mut M,
         data: Data,
         payload: &[u8],

@@ -57,17 +57,19 @@ pub(crate) const RESPONSE_STREAM: u16 = u16::MAX;
 /// Numbers of responses have this bit; those of requests do not.
 pub(crate) const RESPONSE_BIT: u16 = 1 << 14;
 
-/// What a connection uses of its endpoint.
-pub(crate) struct Shared<'a, const REGIONS: usize, const RECEIVES: usize> {
-    pub config: &'a EndpointConfig,
-    pub regions: &'a Regions<REGIONS>,
-    pub receives: &'a mut Receives<RECEIVES>,
-    /// The rate hint for the peer, Mbit/s.
+/// What an endpoint's connections have in common.
+#[derive(Debug)]
+pub(crate) struct Shared<const REGIONS: usize, const RECEIVES: usize> {
+    pub config: EndpointConfig,
+    pub regions: Regions<REGIONS>,
+    pub receives: Receives<RECEIVES>,
+    /// The rate hint that peers are told, Mbit/s: brought up to date before a connection that
+    /// [wants](Connection::wants_hint) it sends.
     pub hint_mbps: u32,
     /// What the latest packet's message has in common; dropped when a message number may mean another message.
-    pub template: &'a mut Template,
+    pub template: Template,
     /// What the next DATA packet is expected to be.
-    pub prediction: &'a mut Prediction,
+    pub prediction: Prediction,
 }
 
 /// Where a connection is in its life.

@@ -22,7 +22,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(crate) fn poll_transmit<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         if self.due != 0
@@ -50,7 +50,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn acknowledge<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Transmit {
         let path = self.ack_now.next_from(self.ack_next).unwrap_or(0);
@@ -121,7 +121,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn poll_data<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         let wants = !self.lost_paths.is_empty()
@@ -191,7 +191,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn send_error<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         window: u32,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
@@ -214,7 +214,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     fn send_new<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         window: u32,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {

@@ -54,7 +54,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn send_slot<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         path: u8,
         index: u16,
         known: bool,
@@ -107,7 +107,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             header,
             &slot,
             (plane, entropy),
-            (shared.template, known),
+            (&mut shared.template, known),
             out,
         );
         if let Some(transmit) = &mut transmit {
@@ -256,7 +256,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[inline(never)]
     fn regions_withdrawn<const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         slot: u16,
     ) {
         self.regions_seen = shared.regions.withdrawals();
@@ -270,7 +270,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
         }
         // The slot that is about to leave may have been of one of them.
-        *shared.template = self.template(self.slots.at(slot));
+        shared.template = self.template(self.slots.at(slot));
     }
 
     /// A region is no more: whatever of this side was to be read from or placed in it has no place.
@@ -283,7 +283,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-MEM-005, MR-READ-007
     pub(super) fn content_is_there<const R: usize, const V: usize>(
         &self,
-        shared: &Shared<'_, R, V>,
+        shared: &Shared<R, V>,
         number: u16,
     ) -> bool {
         let message = self.message(number);

@@ -186,7 +186,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Posts a buffer to a stream's own queue.
     pub(crate) fn post_receive<const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         stream: u16,
         request: &ReceiveRequest,
     ) -> Result<(), PostError> {
@@ -209,7 +209,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if !shared.receives.post(&mut record.receives, request) {
             return Err(PostError::QueueFull);
         }
-        self.complete_awaiting(shared.receives, stream);
+        self.complete_awaiting(&mut shared.receives, stream);
         Ok(())
     }
 

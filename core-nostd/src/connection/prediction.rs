@@ -131,14 +131,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     #[inline]
     pub(super) fn predict<const R: usize, const V: usize>(
         &self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         entry: u16,
         region: RegionIndex,
         base: u64,
     ) {
         let message = self.incoming.at(entry);
         if message.progress == InProgress::Open {
-            *shared.prediction = Prediction {
+            shared.prediction = Prediction {
                 words: [0; 5],
                 base,
                 length: message.length,
@@ -158,13 +158,13 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(crate) fn handle_predicted<M: Memory, const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         memory: &mut M,
         varying: Varying,
         payload: &[u8],
         ce: bool,
     ) -> Option<()> {
-        let expected = &*shared.prediction;
+        let expected = &shared.prediction;
         let number = u16::from(varying.path);
         let path = self.receive_paths.at(number & 0xff);
         let entry = self.incoming.at_mut(expected.entry);

@@ -20,7 +20,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Completes and executes the messages of a stream whose turn it is, as far as they are here.
     pub(super) fn advance<M: Memory, const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         memory: &mut M,
         stream: u16,
     ) {
@@ -56,7 +56,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 Opcode::Write => {}
                 _ => {
                     keep = self.streams.at(stream).awaiting != 0
-                        || !self.complete_receive(shared.receives, &entry);
+                        || !self.complete_receive(&mut shared.receives, &entry);
                 }
             }
             // spec: MR-MSG-012
@@ -162,7 +162,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Carries out a READ or atomic. There is room for its response.
     pub(super) fn execute<M: Memory, const R: usize, const V: usize>(
         &mut self,
-        shared: &Shared<'_, R, V>,
+        shared: &Shared<R, V>,
         memory: &mut M,
         entry: &InMessage,
     ) {
@@ -255,7 +255,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// Room for responses has appeared: requests that waited for it go on.
     pub(crate) fn resume<M: Memory, const R: usize, const V: usize>(
         &mut self,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         memory: &mut M,
     ) {
         if !self.streams_stalled || self.responses.is_full() {

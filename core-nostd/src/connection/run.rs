@@ -17,7 +17,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(crate) fn continue_run<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
-        shared: &mut Shared<'_, R, V>,
+        shared: &mut Shared<R, V>,
         out: &mut [u8; HEADER_BUFFER],
     ) -> Option<Transmit> {
         let number = self.run_message;

@@ -6,7 +6,7 @@ use core::net::SocketAddr;
 use super::Endpoint;
 use super::outbound::Stateless;
 use super::table::{ConnectionEntry, Shares, connection_at, lookup};
-use crate::connection::{Connection, DataPacket, Shared, State, Varying};
+use crate::connection::{Connection, DataPacket, State, Varying};
 use crate::memory::Memory;
 use crate::rate::allocator::Share;
 use crate::schedule::Ring;
@@ -44,7 +44,7 @@ where
         self.statistics.datagrams_received += 1;
         self.statistics.bytes_received += bytes.len() as u64;
         if let Some(header) = bytes.first_chunk()
-            && let Some(varying) = self.prediction.matches(header)
+            && let Some(varying) = self.shared.prediction.matches(header)
             && self
                 .dispatch_predicted(now, meta, bytes, varying, memory)
                 .is_some()
@@ -96,14 +96,6 @@ where
             }
             return Err(DropReason::UnexpectedKind);
         }
-        let mut shared = Shared {
-            config: &self.config,
-            regions: &self.regions,
-            receives: &mut self.receives,
-            hint_mbps: 0,
-            template: &mut self.template,
-            prediction: &mut self.prediction,
-        };
         let mut demand = None;
         let mut result = Ok(());
         match header.kind {
@@ -117,16 +109,16 @@ where
                     ce,
                 };
                 // A refusal or a duplicate is answered, too.
-                result = record.handle_data(now, &mut shared, memory, packet);
+                result = record.handle_data(now, &mut self.shared, memory, packet);
                 if result.is_ok() {
                     demand = Some(data.demand);
-                    shared.prediction.complete(bytes);
+                    self.shared.prediction.complete(bytes);
                 }
             }
             Kind::Ack => {
                 let blocks = AckBlocks::decode(&header, body)?;
                 record.heard_from_peer(now);
-                record.handle_ack(now, &self.config, blocks)?;
+                record.handle_ack(now, &self.shared.config, blocks)?;
                 if let Some(ns) = record.measured_rtt() {
                     self.allocator.observe_rtt(ns);
                 }
@@ -134,7 +126,7 @@ where
             Kind::Probe => {
                 let probe = Probe::decode(&header, body)?;
                 record.heard_from_peer(now);
-                record.handle_probe(now, &mut shared, &probe, ce)?;
+                record.handle_probe(now, &mut self.shared, &probe, ce)?;
             }
             Kind::Fence => {
                 let fence = Fence::decode(&header, body)?;
@@ -145,19 +137,19 @@ where
                 let mut blocks = AckBlocks::decode(&header, body)?;
                 record.heard_from_peer(now);
                 if let Some(block) = blocks.next() {
-                    record.handle_fence_ack(now, &self.config, &block)?;
+                    record.handle_fence_ack(now, &self.shared.config, &block)?;
                 }
             }
             Kind::Announce => {
                 let announce = Announce::decode(&header, body)?;
                 record.heard_from_peer(now);
-                record.handle_announce(now, &announce, &self.config);
+                record.handle_announce(now, &announce, &self.shared.config);
                 demand = Some(announce.demand);
             }
             Kind::Hint => {
                 let hint = Hint::decode(&header, body)?;
                 record.heard_from_peer(now);
-                record.handle_hint(now, &self.config, &hint);
+                record.handle_hint(now, &self.shared.config, &hint);
             }
             Kind::Close => {
                 let close = Close::decode(&header, body)?;
@@ -179,7 +171,7 @@ where
             }
         }
         if record.is_stalled() {
-            record.resume(&mut shared, memory);
+            record.resume(&mut self.shared, memory);
         }
         if record.is_closing() {
             record.maybe_finish(now);
@@ -198,7 +190,7 @@ where
         };
         let is_ready = entry.links.is_queued(Ring::Ready);
         if let Some(demand) = demand
-            && self.config.hints
+            && self.shared.config.hints
             && !entry.share.is_current(now, demand)
         {
             // spec: MR-HINT-002
@@ -224,7 +216,7 @@ where
         varying: Varying,
         memory: &mut M,
     ) -> Option<()> {
-        let id = self.prediction.connection;
+        let id = self.shared.prediction.connection;
         let index = (id & self.index_mask) as u16;
         let entries = self.entries.borrow_mut();
         let entry = entries.get_mut(usize::from(index))?;
@@ -235,17 +227,9 @@ where
         let payload = take_trailer(bytes, record.trailer, meta.checksum_verified)
             .ok()?
             .get(wire::DATA_SIZE..)?;
-        let mut shared = Shared {
-            config: &self.config,
-            regions: &self.regions,
-            receives: &mut self.receives,
-            hint_mbps: 0,
-            template: &mut self.template,
-            prediction: &mut self.prediction,
-        };
         record.handle_predicted(
             now,
-            &mut shared,
+            &mut self.shared,
             memory,
             varying,
             payload,
@@ -297,7 +281,7 @@ where
                 }
                 if record.establish(
                     now,
-                    &self.config,
+                    &self.shared.config,
                     accept.source,
                     &accept.parameters,
                     accept.hint_mbps,
@@ -343,7 +327,7 @@ where
         if !(init.lowest_version..=init.highest_version).contains(&VERSION) {
             return reject(self, RejectReason::Version);
         }
-        if !self.config.listen {
+        if !self.shared.config.listen {
             return reject(self, RejectReason::NotListening);
         }
         let valid = init
@@ -391,10 +375,16 @@ where
             id,
             seed,
             self.default,
-            &self.config,
+            &self.shared.config,
             init.parameters.planes,
         );
-        if !connection.accept(now, &self.config, init.source, &init.parameters, meta.plane) {
+        if !connection.accept(
+            now,
+            &self.shared.config,
+            init.source,
+            &init.parameters,
+            meta.plane,
+        ) {
             return reject(self, RejectReason::Parameters);
         }
         self.statistics.connections_opened += 1;

@@ -42,18 +42,14 @@ pub struct Endpoint<
     const RECEIVES: usize,
     B,
 > {
-    config: EndpointConfig,
+    shared: Shared<REGIONS, RECEIVES>,
     default: ConnectionConfig,
     secret: Secret,
-    regions: Regions<REGIONS>,
-    receives: Receives<RECEIVES>,
     allocator: Allocator,
     schedule: Schedule,
     stateless: Table<Option<Stateless>, STATELESS>,
     /// How many of them wait.
     answers: u8,
-    template: Template,
-    prediction: Prediction,
     statistics: EndpointStatistics,
     index_mask: u32,
     entries: B,
@@ -114,14 +110,17 @@ where
             + u32::from(config.overhead_bytes);
         Ok(Self {
             allocator: Allocator::new(capacity, packet, default.initial_rtt.as_nanos_u32()),
-            config,
+            shared: Shared {
+                config,
+                regions: Regions::new(),
+                receives: Receives::new(),
+                hint_mbps: 0,
+                template: Template::NONE,
+                prediction: Prediction::NONE,
+            },
             default,
             secret: Secret::new(secret),
-            regions: Regions::new(),
-            receives: Receives::new(),
             schedule: Schedule::new(),
-            template: Template::NONE,
-            prediction: Prediction::NONE,
             stateless: Table::filled(None),
             answers: 0,
             statistics: EndpointStatistics::ZERO,
@@ -133,12 +132,12 @@ where
     /// The settings.
     #[must_use]
     pub const fn config(&self) -> &EndpointConfig {
-        &self.config
+        &self.shared.config
     }
 
     /// Accepts connections from now on, or no more.
     pub const fn listen(&mut self, on: bool) {
-        self.config.listen = on;
+        self.shared.config.listen = on;
     }
 
     /// Registers `length` bytes that peers know as starting at `base`.
@@ -152,7 +151,7 @@ where
         access: Access,
     ) -> Result<Region, RegionError> {
         let random = self.secret.number();
-        self.regions.register(base, length, access, random)
+        self.shared.regions.register(base, length, access, random)
     }
 
     /// Invalidates a region. Operations that still need it fail. Takes time in proportion to open messages and posted buffers.
@@ -160,8 +159,8 @@ where
     /// # Errors
     /// [`RegionError::Unknown`].
     pub fn deregister(&mut self, index: RegionIndex) -> Result<(), RegionError> {
-        self.regions.deregister(index)?;
-        self.receives.withdraw_region(index);
+        self.shared.regions.deregister(index)?;
+        self.shared.receives.withdraw_region(index);
         for entry in self.entries.borrow_mut() {
             if let Some(record) = &mut entry.connection {
                 record.withdraw_region(index);
@@ -186,16 +185,18 @@ where
         if peer.iter().any(|address| address.port() == 0) || peer.len() > MAX_PLANES {
             return Err(ConnectError::BadAddress);
         }
-        let mut list =
-            [PlaneAddress::new(self.config.addresses[0], self.config.payload_bytes); MAX_PLANES];
+        let mut list = [PlaneAddress::new(
+            self.shared.config.addresses[0],
+            self.shared.config.payload_bytes,
+        ); MAX_PLANES];
         for (place, address) in list.iter_mut().zip(peer) {
-            *place = PlaneAddress::new(*address, self.config.payload_bytes);
+            *place = PlaneAddress::new(*address, self.shared.config.payload_bytes);
         }
         let planes =
             Planes::new(list.get(..peer.len()).unwrap_or(&[])).ok_or(ConnectError::BadAddress)?;
         let index = self.free_entry().ok_or(ConnectError::TableFull)?;
         let (id, seed) = (self.new_id(index), self.secret.number());
-        let mut connection = Connection::new(now, id, seed, config, &self.config, planes);
+        let mut connection = Connection::new(now, id, seed, config, &self.shared.config, planes);
         connection.start_connecting(now);
         self.occupy(index, connection);
         Ok(ConnectionHandle(id))
@@ -212,7 +213,7 @@ where
         stream: u16,
         work: &WorkRequest<'_>,
     ) -> Result<(), PostError> {
-        let regions = &self.regions;
+        let regions = &self.shared.regions;
         let index = lookup(self.entries.borrow_mut(), self.index_mask, connection.0)
             .ok_or(PostError::UnknownConnection)?;
         let (_, record) =
@@ -234,7 +235,8 @@ where
     ) -> Result<(), PostError> {
         // spec: MR-MEM-004, MR-MEM-006
         if receive.local.length != 0 {
-            self.regions
+            self.shared
+                .regions
                 .check_local(receive.local, Access::LOCAL_WRITE)
                 .map_err(PostError::Local)?;
         }
@@ -245,27 +247,19 @@ where
                     .ok_or(PostError::UnknownConnection)?;
                 let (_, record) =
                     connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
-                let mut shared = Shared {
-                    config: &self.config,
-                    regions: &self.regions,
-                    receives: &mut self.receives,
-                    hint_mbps: 0,
-                    template: &mut self.template,
-                    prediction: &mut self.prediction,
-                };
-                record.post_receive(&mut shared, stream, receive)?;
+                record.post_receive(&mut self.shared, stream, receive)?;
                 let _ = now;
                 self.touched(index);
             }
             ReceiveQueue::Shared(number) => {
-                match self.receives.post_shared(number, receive) {
+                match self.shared.receives.post_shared(number, receive) {
                     None => return Err(PostError::WrongQueue),
                     Some(false) => return Err(PostError::QueueFull),
                     Some(true) => {}
                 }
                 for entry in self.entries.borrow_mut() {
                     if let Some(record) = &mut entry.connection {
-                        record.shared_queue_filled(&mut self.receives, number);
+                        record.shared_queue_filled(&mut self.shared.receives, number);
                     }
                 }
             }
@@ -287,7 +281,7 @@ where
         let index =
             lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
         let (_, record) = connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
-        record.attach_shared_queue(&mut self.receives, stream, queue)?;
+        record.attach_shared_queue(&mut self.shared.receives, stream, queue)?;
         self.touched(index);
         Ok(())
     }
@@ -344,7 +338,7 @@ where
             let entries = self.entries.borrow_mut();
             let mut next = Instant::FAR_FUTURE;
             if let Some((_, record)) = connection_at(entries, index) {
-                record.handle_timeout(now, &self.config);
+                record.handle_timeout(now, &self.shared.config);
                 // Each timer fires once in a call.
                 next = record.next_timeout().max(now + Duration::from_nanos(1));
             }
@@ -355,13 +349,13 @@ where
 
     /// The next thing that happened.
     pub fn poll_event(&mut self) -> Option<Event> {
-        if let Some(completion) = self.receives.poll() {
+        if let Some(completion) = self.shared.receives.poll() {
             return Some(Event::Completion(completion));
         }
         while let Some(index) = self.schedule.front(Ring::Events) {
             let entries = self.entries.borrow_mut();
             if let Some((_, record)) = connection_at(entries, index) {
-                if let Some(event) = record.poll_event(&mut self.receives) {
+                if let Some(event) = record.poll_event(&mut self.shared.receives) {
                     return Some(event);
                 }
                 let over = record.is_over();
@@ -426,7 +420,7 @@ where
     #[inline]
     // spec: MR-HINT-003
     pub(super) fn hint(&mut self, now: Instant) -> u32 {
-        if self.config.hints {
+        if self.shared.config.hints {
             self.allocator.level(
                 now,
                 &mut Shares {

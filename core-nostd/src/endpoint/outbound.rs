@@ -5,7 +5,6 @@ use core::net::SocketAddr;
 
 use super::Endpoint;
 use super::table::{ConnectionEntry, connection_at, lookup};
-use crate::connection::Shared;
 use crate::memory::Memory;
 use crate::schedule::Ring;
 use crate::time::Instant;
@@ -61,15 +60,7 @@ where
         if self.answers != 0 || record.wants_hint() || !record.is_open() {
             return None;
         }
-        let mut shared = Shared {
-            config: &self.config,
-            regions: &self.regions,
-            receives: &mut self.receives,
-            hint_mbps: 0,
-            template: &mut self.template,
-            prediction: &mut self.prediction,
-        };
-        let transmit = record.continue_run(now, &mut shared, header)?;
+        let transmit = record.continue_run(now, &mut self.shared, header)?;
         // A sender that its line holds back never comes to the end in `next_transmit`.
         if record.is_timeout_earlier() {
             let deadline = record.next_timeout();
@@ -90,26 +81,19 @@ where
             self.answers -= 1;
             return Some(stateless_transmit(&answer, header));
         }
-        let mut hint_mbps = None;
+        let mut is_hint_current = false;
         while let Some(index) = self.schedule.front(Ring::Ready) {
             let entries = self.entries.borrow_mut();
             let Some((_, record)) = connection_at(entries, index) else {
                 self.schedule.pop(entries, Ring::Ready);
                 continue;
             };
-            if hint_mbps.is_none() && record.wants_hint() {
-                hint_mbps = Some(self.hint(now));
+            if !is_hint_current && record.wants_hint() {
+                self.shared.hint_mbps = self.hint(now);
+                is_hint_current = true;
                 continue;
             }
-            let mut shared = Shared {
-                config: &self.config,
-                regions: &self.regions,
-                receives: &mut self.receives,
-                hint_mbps: hint_mbps.unwrap_or(0),
-                template: &mut self.template,
-                prediction: &mut self.prediction,
-            };
-            if let Some(transmit) = record.poll_transmit(now, &mut shared, header) {
+            if let Some(transmit) = record.poll_transmit(now, &mut self.shared, header) {
                 // A sender that its line holds back never comes to the end below.
                 let deadline = record.is_timeout_earlier().then(|| record.next_timeout());
                 let in_run = record.in_run();
