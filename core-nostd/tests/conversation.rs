@@ -437,12 +437,11 @@ fn shared_queues_serve_several_streams_in_order_of_arrival() {
             .attach_shared_queue(handle, stream, 5)
             .unwrap();
     }
-    let now = pair.at();
     for id in 0..6u64 {
         let local = pair.local(1, id * 1000, 1000);
         pair.sides[1]
             .host
-            .post_receive(now, ReceiveQueue::Shared(5), &ReceiveRequest { id, local })
+            .post_receive(ReceiveQueue::Shared(5), &ReceiveRequest { id, local })
             .unwrap();
     }
     for id in 0..6u64 {

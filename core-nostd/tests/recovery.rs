@@ -233,14 +233,14 @@ fn a_shared_queue_takes_what_came_before_it_was_attached() {
         },
     );
     pair.run_until_completions(0, 1);
-    let (now, local) = (pair.at(), pair.local(1, 0, 0));
+    let local = pair.local(1, 0, 0);
     let side = &mut pair.sides[1];
     side.host
         .attach_shared_queue(side.connection.unwrap(), 2, 0)
         .unwrap();
     let request = ReceiveRequest { id: 70, local };
     side.host
-        .post_receive(now, ReceiveQueue::Shared(0), &request)
+        .post_receive(ReceiveQueue::Shared(0), &request)
         .unwrap();
     pair.run_until_completions(1, 1);
     assert_eq!(statuses(&pair, 1), [(70, Status::Success)]);

@@ -220,10 +220,10 @@ fn post_receive(pair: &mut Pair, input: &mut Input<'_>, side: usize, next_id: &m
     } else {
         ReceiveQueue::Stream(connection, u16::from(how & 1))
     };
-    let (now, id) = (pair.at(), *next_id);
+    let id = *next_id;
     let request = ReceiveRequest { id, local };
     let owner = &mut pair.sides[side];
-    if owner.host.post_receive(now, queue, &request).is_ok() {
+    if owner.host.post_receive(queue, &request).is_ok() {
         owner.receives.insert(id);
         *next_id += 1;
     }

@@ -71,7 +71,6 @@ pub trait Transport: Sized {
     ) -> Result<(), PostError>;
     fn post_receive(
         &mut self,
-        now: Instant,
         queue: ReceiveQueue,
         receive: &ReceiveRequest,
     ) -> Result<(), PostError>;
@@ -162,11 +161,10 @@ impl<
     }
     fn post_receive(
         &mut self,
-        now: Instant,
         queue: ReceiveQueue,
         receive: &ReceiveRequest,
     ) -> Result<(), PostError> {
-        self.post_receive(now, queue, receive)
+        self.post_receive(queue, receive)
     }
     fn attach_shared_queue(
         &mut self,

@@ -249,10 +249,9 @@ impl Connection {
     pub fn post_receive(&self, stream: u16, receive: &ReceiveRequest) -> Result<(), Error> {
         self.room(stream, true)?;
         let mut driver = self.shared.lock();
-        let now = driver.clock.now();
         driver
             .core
-            .post_receive(now, ReceiveQueue::Stream(self.link.handle, stream), receive)?;
+            .post_receive(ReceiveQueue::Stream(self.link.handle, stream), receive)?;
         self.shared.posted(&mut driver);
         Ok(())
     }

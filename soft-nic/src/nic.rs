@@ -247,10 +247,9 @@ impl Nic {
     /// [`Error::Post`].
     pub fn post_shared_receive(&self, queue: u8, receive: &ReceiveRequest) -> Result<(), Error> {
         let mut driver = self.shared.lock();
-        let now = driver.clock.now();
         driver
             .core
-            .post_receive(now, ReceiveQueue::Shared(queue), receive)?;
+            .post_receive(ReceiveQueue::Shared(queue), receive)?;
         self.shared.posted(&mut driver);
         Ok(())
     }

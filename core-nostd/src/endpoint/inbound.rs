@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 
 use super::Endpoint;
 use super::outbound::Stateless;
-use super::table::{ConnectionEntry, Shares, connection_at, lookup};
+use super::table::{ConnectionEntry, Shares, find};
 use crate::connection::{Connection, DataPacket, State, Varying};
 use crate::memory::Memory;
 use crate::rate::allocator::Share;
@@ -73,15 +73,9 @@ where
             return self.dispatch_setup(now, meta, &header, bytes);
         }
         // spec: MR-WIRE-001, MR-SEC-004
-        let index = (header.connection & self.index_mask) as u16;
         let entries = self.entries.borrow_mut();
-        let entry = entries
-            .get_mut(usize::from(index))
+        let (index, record) = find(entries, self.index_mask, header.connection)
             .ok_or(DropReason::UnknownConnection)?;
-        let record = match &mut entry.connection {
-            Some(record) if record.local_id == header.connection => record,
-            _ => return Err(DropReason::UnknownConnection),
-        };
         let ce = meta.ecn == Ecn::Ce;
         // spec: MR-WIRE-011, MR-WIRE-012
         let body = take_trailer(bytes, record.trailer, meta.checksum_verified)?;
@@ -217,13 +211,9 @@ where
         memory: &mut M,
     ) -> Option<()> {
         let id = self.shared.prediction.connection;
-        let index = (id & self.index_mask) as u16;
         let entries = self.entries.borrow_mut();
-        let entry = entries.get_mut(usize::from(index))?;
-        let record = entry
-            .connection
-            .as_mut()
-            .filter(|record| record.local_id == id && record.is_open())?;
+        let (index, record) =
+            find(entries, self.index_mask, id).filter(|(_, record)| record.is_open())?;
         let payload = take_trailer(bytes, record.trailer, meta.checksum_verified)
             .ok()?
             .get(wire::DATA_SIZE..)?;
@@ -258,9 +248,8 @@ where
             return self.handle_init(now, meta, &init);
         }
         let entries = self.entries.borrow_mut();
-        let index = lookup(entries, self.index_mask, header.connection)
+        let (index, record) = find(entries, self.index_mask, header.connection)
             .ok_or(DropReason::UnknownConnection)?;
-        let (_, record) = connection_at(entries, index).ok_or(DropReason::UnknownConnection)?;
         match header.kind {
             Kind::Accept if record.state == State::Established && !record.incoming_connection => {
                 Accept::decode(header, body)?;
@@ -351,18 +340,18 @@ where
             };
         }
         // spec: MR-SETUP-015
-        let known = self.entries.borrow().iter().position(|entry| {
-            entry.connection.as_ref().is_some_and(|record| {
+        let entries = self.entries.borrow_mut();
+        let known = (0..)
+            .zip(entries.iter_mut())
+            .filter_map(|(index, entry)| Some((index, entry.connection.as_mut()?)))
+            .find(|(_, record)| {
                 record.incoming_connection
                     && record.peer_id == init.source
                     && record.peer == init.parameters.planes
-            })
-        });
-        if let Some(index) = known {
-            if let Some((_, record)) = connection_at(self.entries.borrow_mut(), index as u16) {
-                record.accept_again();
-            }
-            self.touched(index as u16);
+            });
+        if let Some((index, record)) = known {
+            record.accept_again();
+            self.touched(index);
             return Ok(());
         }
         // spec: MR-SETUP-009

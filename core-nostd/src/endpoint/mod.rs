@@ -23,7 +23,7 @@ use crate::work::{
     WorkRequest,
 };
 use outbound::{STATELESS, Stateless};
-use table::{Shares, connection_at, lookup};
+use table::{Shares, connection_at, find};
 
 pub use table::ConnectionEntry;
 
@@ -214,10 +214,8 @@ where
         work: &WorkRequest<'_>,
     ) -> Result<(), PostError> {
         let regions = &self.shared.regions;
-        let index = lookup(self.entries.borrow_mut(), self.index_mask, connection.0)
+        let (index, record) = find(self.entries.borrow_mut(), self.index_mask, connection.0)
             .ok_or(PostError::UnknownConnection)?;
-        let (_, record) =
-            connection_at(self.entries.borrow_mut(), index).ok_or(PostError::UnknownConnection)?;
         record.post(now, regions, stream, work)?;
         self.touched(index);
         Ok(())
@@ -229,7 +227,6 @@ where
     /// A [`PostError`]; nothing has changed then.
     pub fn post_receive(
         &mut self,
-        now: Instant,
         queue: ReceiveQueue,
         receive: &ReceiveRequest,
     ) -> Result<(), PostError> {
@@ -243,12 +240,9 @@ where
         match queue {
             ReceiveQueue::Stream(handle, stream) => {
                 let entries = self.entries.borrow_mut();
-                let index = lookup(entries, self.index_mask, handle.0)
-                    .ok_or(PostError::UnknownConnection)?;
-                let (_, record) =
-                    connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
+                let (index, record) =
+                    find(entries, self.index_mask, handle.0).ok_or(PostError::UnknownConnection)?;
                 record.post_receive(&mut self.shared, stream, receive)?;
-                let _ = now;
                 self.touched(index);
             }
             ReceiveQueue::Shared(number) => {
@@ -278,9 +272,8 @@ where
         queue: u8,
     ) -> Result<(), PostError> {
         let entries = self.entries.borrow_mut();
-        let index =
-            lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
-        let (_, record) = connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
+        let (index, record) =
+            find(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
         record.attach_shared_queue(&mut self.shared.receives, stream, queue)?;
         self.touched(index);
         Ok(())
@@ -292,9 +285,8 @@ where
     /// [`PostError::UnknownConnection`], [`PostError::NotEstablished`].
     pub fn announce(&mut self, connection: ConnectionHandle) -> Result<(), PostError> {
         let entries = self.entries.borrow_mut();
-        let index =
-            lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
-        let (_, record) = connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
+        let (index, record) =
+            find(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
         if record.state != State::Established {
             return Err(PostError::NotEstablished);
         }
@@ -314,9 +306,8 @@ where
         mode: CloseMode,
     ) -> Result<(), PostError> {
         let entries = self.entries.borrow_mut();
-        let index =
-            lookup(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
-        let (_, record) = connection_at(entries, index).ok_or(PostError::UnknownConnection)?;
+        let (index, record) =
+            find(entries, self.index_mask, connection.0).ok_or(PostError::UnknownConnection)?;
         record.close(now, mode);
         self.touched(index);
         Ok(())
@@ -337,7 +328,7 @@ where
             }
             let entries = self.entries.borrow_mut();
             let mut next = Instant::FAR_FUTURE;
-            if let Some((_, record)) = connection_at(entries, index) {
+            if let Some(record) = connection_at(entries, index) {
                 record.handle_timeout(now, &self.shared.config);
                 // Each timer fires once in a call.
                 next = record.next_timeout().max(now + Duration::from_nanos(1));
@@ -354,7 +345,7 @@ where
         }
         while let Some(index) = self.schedule.front(Ring::Events) {
             let entries = self.entries.borrow_mut();
-            if let Some((_, record)) = connection_at(entries, index) {
+            if let Some(record) = connection_at(entries, index) {
                 if let Some(event) = record.poll_event(&mut self.shared.receives) {
                     return Some(event);
                 }
@@ -438,7 +429,7 @@ where
     pub(super) fn touched(&mut self, index: u16) {
         let entries = self.entries.borrow_mut();
         self.schedule.push(entries, Ring::Ready, index);
-        if connection_at(entries, index).is_some_and(|(_, record)| record.has_events()) {
+        if connection_at(entries, index).is_some_and(|record| record.has_events()) {
             self.schedule.push(entries, Ring::Events, index);
         }
     }

@@ -4,7 +4,7 @@ use core::borrow::BorrowMut;
 use core::net::SocketAddr;
 
 use super::Endpoint;
-use super::table::{ConnectionEntry, connection_at, lookup};
+use super::table::{ConnectionEntry, connection_at, find};
 use crate::memory::Memory;
 use crate::schedule::Ring;
 use crate::time::Instant;
@@ -56,7 +56,7 @@ where
     fn next_of_run(&mut self, now: Instant, header: &mut [u8; HEADER_BUFFER]) -> Option<Transmit> {
         let index = self.schedule.front(Ring::Ready)?;
         let entries = self.entries.borrow_mut();
-        let record = entries.get_mut(usize::from(index))?.connection.as_mut()?;
+        let record = connection_at(entries, index)?;
         if self.answers != 0 || record.wants_hint() || !record.is_open() {
             return None;
         }
@@ -84,7 +84,7 @@ where
         let mut is_hint_current = false;
         while let Some(index) = self.schedule.front(Ring::Ready) {
             let entries = self.entries.borrow_mut();
-            let Some((_, record)) = connection_at(entries, index) else {
+            let Some(record) = connection_at(entries, index) else {
                 self.schedule.pop(entries, Ring::Ready);
                 continue;
             };
@@ -136,12 +136,8 @@ where
                 .get_mut(transmit.header_length..transmit.header_length + slice.length as usize)
                 .is_some_and(|place| memory.gather(slice.region, slice.offset, place).is_ok());
             if !gathered {
-                let index = lookup(
-                    self.entries.borrow_mut(),
-                    self.index_mask,
-                    transmit.connection?.0,
-                )?;
-                let (_, record) = connection_at(self.entries.borrow_mut(), index)?;
+                let entries = self.entries.borrow_mut();
+                let (index, record) = find(entries, self.index_mask, transmit.connection?.0)?;
                 let header = buffer.first_chunk_mut::<HEADER_BUFFER>()?;
                 transmit = record.gather_failed(&transmit, header)?;
                 self.touched(index);

@@ -71,31 +71,24 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 }
 
-/// The table index of a connection id, if it is in use.
-#[inline]
+/// The connection with an id, and its place in the table.
+#[inline(always)]
 // spec: MR-SEC-004, MR-CLOSE-009
-pub(super) fn lookup<const P: usize, const S: usize, const T: usize, const M: usize>(
+pub(super) fn find<const P: usize, const S: usize, const T: usize, const M: usize>(
     entries: &mut [ConnectionEntry<P, S, T, M>],
     mask: u32,
     id: u32,
-) -> Option<u16> {
+) -> Option<(u16, &mut Connection<P, S, T, M>)> {
     let index = (id & mask) as u16;
-    let entry = entries.get(usize::from(index))?;
-    entry
-        .connection
-        .as_ref()
+    connection_at(entries, index)
         .filter(|record| record.local_id == id)
-        .map(|_| index)
+        .map(|record| (index, record))
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn connection_at<const P: usize, const S: usize, const T: usize, const M: usize>(
     entries: &mut [ConnectionEntry<P, S, T, M>],
     index: u16,
-) -> Option<(u16, &mut Connection<P, S, T, M>)> {
-    entries
-        .get_mut(usize::from(index))?
-        .connection
-        .as_mut()
-        .map(|record| (index, record))
+) -> Option<&mut Connection<P, S, T, M>> {
+    entries.get_mut(usize::from(index))?.connection.as_mut()
 }

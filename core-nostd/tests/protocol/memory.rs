@@ -125,13 +125,13 @@ fn local_places_are_looked_at_when_they_are_posted() {
         ),
         Err(PostError::Local(_))
     ));
-    let (now, queue) = (puppet.at(), ReceiveQueue::Stream(puppet.handle(), 0));
+    let queue = ReceiveQueue::Stream(puppet.handle(), 0);
     let receive = ReceiveRequest {
         id: 1,
         local: slice(0, 8),
     };
     assert!(matches!(
-        puppet.host.post_receive(now, queue, &receive),
+        puppet.host.post_receive(queue, &receive),
         Err(PostError::Local(_))
     ));
 }
@@ -211,9 +211,9 @@ fn a_posted_buffer_does_not_become_another_region_s() {
         offset: 0,
         length: 4,
     };
-    let (now, queue) = (puppet.at(), ReceiveQueue::Stream(puppet.handle(), 0));
+    let queue = ReceiveQueue::Stream(puppet.handle(), 0);
     let receive = ReceiveRequest { id: 1, local };
-    puppet.host.post_receive(now, queue, &receive).unwrap();
+    puppet.host.post_receive(queue, &receive).unwrap();
     puppet.host.deregister(old.index).unwrap();
     let new = puppet.host.register(0, 64, Access::LOCAL_READ).unwrap();
     assert_eq!(new.index, old.index);

@@ -466,10 +466,10 @@ impl Puppet {
     }
 
     pub fn post_receive(&mut self, stream: u16, id: u64, offset: u64, length: u32) {
-        let (now, local) = (self.at(), self.local(offset, length));
+        let local = self.local(offset, length);
         let queue = ReceiveQueue::Stream(self.handle(), stream);
         self.host
-            .post_receive(now, queue, &ReceiveRequest { id, local })
+            .post_receive(queue, &ReceiveRequest { id, local })
             .unwrap();
     }
 

@@ -207,7 +207,6 @@ impl Pair {
     }
 
     pub fn post_receive(&mut self, side: usize, stream: u16, id: u64, offset: u64, length: u32) {
-        let now = self.at();
         let side = &mut self.sides[side];
         let local = LocalSlice {
             region: side.region.index,
@@ -216,7 +215,6 @@ impl Pair {
         };
         side.host
             .post_receive(
-                now,
                 ReceiveQueue::Stream(side.connection.unwrap(), stream),
                 &ReceiveRequest { id, local },
             )

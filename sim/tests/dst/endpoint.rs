@@ -83,11 +83,10 @@ impl Transport for AnyEndpoint {
     }
     fn post_receive(
         &mut self,
-        now: Instant,
         queue: ReceiveQueue,
         receive: &ReceiveRequest,
     ) -> Result<(), PostError> {
-        both!(self, e => e.post_receive(now, queue, receive))
+        both!(self, e => e.post_receive(queue, receive))
     }
     fn attach_shared_queue(
         &mut self,

@@ -62,10 +62,9 @@ impl World<'_> {
         };
         let now = self.sim.now();
         let host = self.sim.host(host);
-        let at = host.instant(now);
         match host
             .endpoint
-            .post_receive(at, queue, &ReceiveRequest { id, local })
+            .post_receive(queue, &ReceiveRequest { id, local })
         {
             Ok(()) => true,
             Err(

@@ -146,7 +146,7 @@ fn work(device: &mut Device) {
         ReceiveQueue::Stream(handle(), black_box(0)),
         ReceiveQueue::Shared(black_box(0)),
     ] {
-        let _ = black_box(device.post_receive(now(), black_box(queue), &receive));
+        let _ = black_box(device.post_receive(black_box(queue), &receive));
     }
     let _ = black_box(device.announce(handle()));
 }
