@@ -102,55 +102,80 @@ pub fn restore<const SLOTS: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::inflight::Slot;
     use super::*;
     use proptest::prelude::*;
     use std::vec;
     use std::vec::Vec;
 
-    /// Applies the rule to the end: losses go to `lost`, the others are shown and released.
-    fn judge(
-        evidence: &Evidence<'_>,
-        slots: &mut Slots<300>,
-        inflight: &mut List,
-        lost: &mut List,
-        mut delivered: impl FnMut(&Slot),
-    ) -> u16 {
-        let mut undecided = List::EMPTY;
-        let mut losses = 0;
-        while let Some((index, verdict)) = decide(evidence, slots, inflight, &mut undecided) {
-            if verdict == Verdict::Lost {
-                losses += 1;
-                slots.push(lost, index);
-            } else {
-                delivered(slots.at(index));
-                slots.release(index);
+    /// The sender's end of a path.
+    struct Sent {
+        slots: Slots<300>,
+        inflight: List,
+        lost: List,
+    }
+
+    impl Sent {
+        /// Packets in the order in which they went out, as PSN and TSN.
+        fn new(packets: impl IntoIterator<Item = (u32, u32)>) -> Self {
+            let (mut slots, mut inflight) = (Slots::new(), List::EMPTY);
+            for (psn, tsn) in packets {
+                let index = slots.allocate().unwrap();
+                let slot = slots.at_mut(index);
+                slot.psn = psn;
+                slot.tsn = tsn;
+                slots.push(&mut inflight, index);
+            }
+            Self {
+                slots,
+                inflight,
+                lost: List::EMPTY,
             }
         }
-        restore(slots, inflight, undecided);
-        losses
-    }
 
-    fn evidence(received: &[u32], newest_tsn: u32, tolerance: u32) -> (u32, [u64; 4], u32, u32) {
-        let mut cumulative = 0;
-        while received.contains(&cumulative) {
-            cumulative += 1;
+        /// Applies the rule to the end: how many are newly lost, and the PSNs that were delivered.
+        fn hear(&mut self, received: &[u32], newest_tsn: u32, tolerance: u32) -> (u16, Vec<u32>) {
+            let mut cumulative = 0;
+            while received.contains(&cumulative) {
+                cumulative += 1;
+            }
+            let mut sack = [0; 4];
+            for psn in received.iter().filter(|psn| **psn > cumulative) {
+                let i = psn - cumulative;
+                sack[(i / 64) as usize] |= 1 << (i % 64);
+            }
+            let evidence = Evidence {
+                cumulative,
+                sack: &sack,
+                newest_tsn,
+                tolerance,
+                settled_ns: None,
+            };
+            let mut undecided = List::EMPTY;
+            let (mut losses, mut delivered) = (0, vec![]);
+            while let Some((index, verdict)) = decide(
+                &evidence,
+                &mut self.slots,
+                &mut self.inflight,
+                &mut undecided,
+            ) {
+                if verdict == Verdict::Lost {
+                    losses += 1;
+                    self.slots.push(&mut self.lost, index);
+                } else {
+                    delivered.push(self.slots.at(index).psn);
+                    self.slots.release(index);
+                }
+            }
+            restore(&mut self.slots, &mut self.inflight, undecided);
+            (losses, delivered)
         }
-        let mut sack = [0; 4];
-        for psn in received.iter().filter(|psn| **psn > cumulative) {
-            let i = psn - cumulative;
-            sack[(i / 64) as usize] |= 1 << (i % 64);
-        }
-        (cumulative, sack, newest_tsn, tolerance)
-    }
 
-    fn fill(slots: &mut Slots<300>, list: &mut List, tsns: &[(u32, u32)]) {
-        for &(psn, tsn) in tsns {
-            let index = slots.allocate().unwrap();
-            let slot = slots.at_mut(index);
-            slot.psn = psn;
-            slot.tsn = tsn;
-            slots.push(list, index);
+        fn lost_psns(&mut self) -> Vec<u32> {
+            std::iter::from_fn(|| {
+                let index = self.slots.pop(&mut self.lost)?;
+                Some(self.slots.at(index).psn)
+            })
+            .collect()
         }
     }
 
@@ -159,80 +184,38 @@ mod tests {
         // spec: MR-LOSS-001
         #[test]
         fn in_order_paths_have_no_false_losses(dropped in proptest::collection::vec(any::<bool>(), 1..256)) {
-            let mut slots = Slots::<300>::new();
-            let (mut inflight, mut lost) = (List::EMPTY, List::EMPTY);
-            let sent: Vec<(u32, u32)> = (0..dropped.len() as u32).map(|psn| (psn, psn)).collect();
-            fill(&mut slots, &mut inflight, &sent);
-            let mut received = vec![];
-            let mut gone = 0;
-            for psn in 0..dropped.len() as u32 {
-                if dropped[psn as usize] { continue; }
+            let mut sent = Sent::new((0..dropped.len() as u32).map(|psn| (psn, psn)));
+            let (mut received, mut missing, mut expected) = (vec![], vec![], vec![]);
+            for (psn, dropped) in (0..).zip(dropped) {
+                if dropped {
+                    missing.push(psn);
+                    continue;
+                }
                 received.push(psn);
-                let (cumulative, sack, newest_tsn, tolerance) = evidence(&received, psn, 0);
-                let mut delivered = vec![];
-                judge(&Evidence { cumulative, sack: &sack, newest_tsn, tolerance, settled_ns: None }, &mut slots, &mut inflight, &mut lost, |slot| delivered.push(slot.psn));
-                prop_assert_eq!(delivered, vec![psn]);
-                gone = psn + 1;
+                let newly = missing.len() as u16;
+                expected.append(&mut missing);
+                prop_assert_eq!(sent.hear(&received, psn, 0), (newly, vec![psn]));
             }
-            let expected = dropped.iter().take(gone as usize).filter(|d| **d).count();
-            prop_assert_eq!(usize::from(lost.len()), expected);
-            while let Some(index) = slots.pop(&mut lost) { prop_assert!(dropped[slots.at(index).psn as usize]); }
+            prop_assert_eq!(sent.lost_psns(), expected);
         }
     }
 
     // spec: MR-LOSS-001
     #[test]
     fn a_lost_retransmission_is_found_by_the_same_rule() {
-        let mut slots = Slots::<300>::new();
-        let (mut inflight, mut lost) = (List::EMPTY, List::EMPTY);
         // PSN 0 was sent again as TSN 5; PSN 6 went out after it as TSN 6 and arrived.
-        fill(&mut slots, &mut inflight, &[(0, 5), (6, 6)]);
-        let (cumulative, sack, newest_tsn, tolerance) = evidence(&[1, 2, 3, 4, 5, 6], 6, 0);
-        let losses = judge(
-            &Evidence {
-                cumulative,
-                sack: &sack,
-                newest_tsn,
-                tolerance,
-                settled_ns: None,
-            },
-            &mut slots,
-            &mut inflight,
-            &mut lost,
-            |slot| assert_eq!(slot.psn, 6),
-        );
-        assert_eq!((losses, slots.at(lost.first().unwrap()).psn), (1, 0));
+        let mut sent = Sent::new([(0, 5), (6, 6)]);
+        assert_eq!(sent.hear(&[1, 2, 3, 4, 5, 6], 6, 0), (1, vec![6]));
+        assert_eq!(sent.lost_psns(), [0]);
     }
 
     // spec: MR-LOSS-001
     #[test]
     fn tolerance_waits_for_that_many_later_transmissions() {
-        let mut slots = Slots::<300>::new();
-        let (mut inflight, mut lost) = (List::EMPTY, List::EMPTY);
-        fill(
-            &mut slots,
-            &mut inflight,
-            &[(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)],
-        );
-        let mut rule = |received: &[u32], newest| {
-            let (cumulative, sack, newest_tsn, tolerance) = evidence(received, newest, 2);
-            judge(
-                &Evidence {
-                    cumulative,
-                    sack: &sack,
-                    newest_tsn,
-                    tolerance,
-                    settled_ns: None,
-                },
-                &mut slots,
-                &mut inflight,
-                &mut lost,
-                |_| (),
-            )
-        };
-        assert_eq!(rule(&[1], 1), 0);
-        assert_eq!(rule(&[1, 2], 2), 0);
-        assert_eq!(rule(&[1, 2, 3], 3), 1);
-        assert_eq!((inflight.len(), lost.len()), (1, 1));
+        let mut sent = Sent::new((0..5).map(|psn| (psn, psn)));
+        assert_eq!(sent.hear(&[1], 1, 2).0, 0);
+        assert_eq!(sent.hear(&[1, 2], 2, 2).0, 0);
+        assert_eq!(sent.hear(&[1, 2, 3], 3, 2).0, 1);
+        assert_eq!((sent.inflight.len(), sent.lost_psns()), (1, vec![0]));
     }
 }

@@ -103,15 +103,18 @@ impl PlaneAddress {
             port: u16_at::<16, 20>(bytes),
             max_payload: u16_at::<18, 20>(bytes),
         };
-        in_range(Field::Port, plane.port, 1, u16::MAX)?;
-        let largest = MAX_PAYLOAD as u16;
+        plane.check()?;
+        Ok(plane)
+    }
+
+    fn check(&self) -> Result<(), DecodeError> {
+        in_range(Field::Port, self.port, 1, u16::MAX)?;
         in_range(
             Field::MaxPayload,
-            plane.max_payload,
+            self.max_payload,
             MIN_MAX_PAYLOAD,
-            largest,
-        )?;
-        Ok(plane)
+            MAX_PAYLOAD as u16,
+        )
     }
 
     fn encode(&self, out: &mut [u8; PLANE_SIZE]) {
@@ -236,17 +239,10 @@ impl Parameters {
         in_range(Field::Streams, self.streams, 1, u16::MAX)?;
         in_range(Field::OpenMessages, self.open_messages, 1, u16::MAX)?;
         in_range(Field::OpenResponses, self.open_responses, 1, u16::MAX)?;
-        for plane in self.planes.as_slice() {
-            in_range(Field::Port, plane.port, 1, u16::MAX)?;
-            let largest = MAX_PAYLOAD as u16;
-            in_range(
-                Field::MaxPayload,
-                plane.max_payload,
-                MIN_MAX_PAYLOAD,
-                largest,
-            )?;
-        }
-        Ok(())
+        self.planes
+            .as_slice()
+            .iter()
+            .try_for_each(PlaneAddress::check)
     }
 
     /// Reads parameters from the front of `bytes`, and returns what follows them. They begin at
