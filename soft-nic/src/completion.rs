@@ -1,6 +1,6 @@
 //! Completion queues: taken from by polling, by waiting, or when their descriptor says so.
 
-use crate::shared::Shared;
+use crate::shared::{LONGEST_SLEEP, Shared};
 use metaroce_core::work::Completion;
 use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
@@ -110,7 +110,7 @@ impl CompletionQueue {
         count
     }
 
-    /// Takes one completion, waiting for it up to `timeout` (`None`: for ever).
+    /// Takes one completion, waiting for it up to `timeout` (`None`: for as long as the NIC is there).
     ///
     /// Without a background thread this makes progress on the NIC meanwhile.
     #[must_use]
@@ -136,27 +136,29 @@ impl CompletionQueue {
             if let Some(completion) = state.items.pop_front() {
                 return Some(completion);
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
+            let left = deadline.map_or(LONGEST_SLEEP, |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            if left.is_zero() || self.is_over() {
                 return None;
             }
             state.waiters += 1;
-            state = match left {
-                Some(left) => {
-                    self.0
-                        .filled
-                        .wait_timeout(state, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-                None => self
-                    .0
-                    .filled
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
-            };
+            state = self
+                .0
+                .filled
+                .wait_timeout(state, left.min(LONGEST_SLEEP))
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
             state.waiters -= 1;
         }
+    }
+
+    /// Whether the NIC is gone, so that nothing will ever come.
+    fn is_over(&self) -> bool {
+        self.0
+            .shared
+            .get()
+            .is_some_and(|shared| shared.upgrade().is_none_or(|shared| shared.is_stopped()))
     }
 
     /// Makes the descriptor readable at the next completion that counts. Returns whether the queue is empty now: if not,

@@ -36,6 +36,8 @@ pub(crate) struct Link {
 #[derive(Debug)]
 struct State {
     phase: Phase,
+    /// The figures at the end.
+    last: Option<ConnectionStatistics>,
     default: Queues,
     streams: HashMap<u16, Queues>,
 }
@@ -57,6 +59,7 @@ impl Link {
             service,
             state: Mutex::new(State {
                 phase: Phase::Opening,
+                last: None,
                 default,
                 streams: HashMap::new(),
             }),
@@ -71,8 +74,14 @@ impl Link {
         self.state().phase
     }
 
-    pub(crate) fn set_phase(&self, phase: Phase) {
-        self.state().phase = phase;
+    pub(crate) fn open(&self) {
+        self.state().phase = Phase::Open;
+    }
+
+    pub(crate) fn close(&self, reason: CloseReason, last: Option<ConnectionStatistics>) {
+        let mut state = self.state();
+        state.phase = Phase::Closed(reason);
+        state.last = last;
     }
 
     pub(crate) fn queue(&self, stream: u16, receive: bool) -> CompletionQueue {
@@ -152,18 +161,13 @@ impl Connection {
     /// # Errors
     /// As [`Self::post`], with how many were posted before the one that was refused.
     pub fn post_all(&self, stream: u16, work: &[WorkRequest<'_>]) -> Result<(), (usize, Error)> {
-        let room = self.room(stream, false);
+        self.room(stream, false).map_err(|error| (0, error))?;
         let mut driver = self.shared.lock();
         let now = driver.clock.now();
-        let mut result = room.map_err(|error| (0, error));
-        if result.is_ok() {
-            for (index, request) in work.iter().enumerate() {
-                if let Err(error) = driver.core.post(now, self.link.handle, stream, request) {
-                    result = Err((index, error.into()));
-                    break;
-                }
-            }
-        }
+        let result = work.iter().enumerate().try_for_each(|(index, request)| {
+            let posted = driver.core.post(now, self.link.handle, stream, request);
+            posted.map_err(|error| (index, error.into()))
+        });
         self.shared.posted(&mut driver);
         result
     }
@@ -308,13 +312,15 @@ impl Connection {
         })
     }
 
-    /// The connection's figures, while it exists.
+    /// The connection's figures; after its end, the last.
     #[must_use]
     pub fn statistics(&self) -> Option<ConnectionStatistics> {
-        self.shared
+        let now = self
+            .shared
             .lock()
             .core
-            .connection_statistics(self.link.handle)
+            .connection_statistics(self.link.handle);
+        now.or_else(|| self.link.state().last)
     }
 
     /// A path's figures, while the connection exists.

@@ -17,6 +17,8 @@ use std::sync::Arc;
 const SEND_BUDGET: usize = 256 << 10;
 /// Events kept for an application that does not take them.
 const EVENTS_KEPT: usize = 1024;
+/// Connections that wait to be accepted before those that are over make room.
+const UNACCEPTED_KEPT: usize = 256;
 
 /// Everything that a pass works on. There is one lock around it.
 #[derive(Debug)]
@@ -72,10 +74,8 @@ impl Driver {
     /// When there will be something to do if nothing comes in.
     pub(crate) fn next_time(&mut self) -> Option<Instant> {
         let held = self.faulty.as_ref().and_then(Faulty::next_time);
-        match (self.core.poll_timeout(), held) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        let times = [self.core.poll_timeout(), held, self.outbox.gives_up_at()];
+        times.into_iter().flatten().min()
     }
 
     fn receive(&mut self) -> bool {
@@ -214,14 +214,14 @@ impl Driver {
                             Arc::new(Link::new(connection, service, self.completions.clone()))
                         })
                         .clone();
-                    link.set_phase(Phase::Open);
+                    link.open();
                     if incoming {
-                        self.accepted.push_back(link);
+                        self.waits_to_be_accepted(link);
                     }
                 }
                 Event::Closed { connection, reason } => {
                     if let Some(link) = self.links.remove(&connection) {
-                        link.set_phase(Phase::Closed(reason));
+                        link.close(reason, self.core.connection_statistics(connection));
                     }
                 }
                 Event::StreamFailed { .. } | Event::PlaneDown { .. } | Event::PlaneUp { .. } => {}
@@ -234,5 +234,18 @@ impl Driver {
             self.events.push_back(event);
         }
         (any, changed)
+    }
+
+    /// Of connections that are over before anybody accepted them only so many are kept; those that are not, the core's table bounds.
+    fn waits_to_be_accepted(&mut self, link: Arc<Link>) {
+        if self.accepted.len() >= UNACCEPTED_KEPT
+            && let Some(over) = self
+                .accepted
+                .iter()
+                .position(|link| matches!(link.phase(), Phase::Closed(_)))
+        {
+            self.accepted.remove(over);
+        }
+        self.accepted.push_back(link);
     }
 }

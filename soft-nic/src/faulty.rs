@@ -6,7 +6,6 @@ use crate::fault::{
 use crate::socket::Label;
 use metaroce_core::time::Instant;
 use metaroce_core::{Ecn, ReceiveMeta};
-use std::net::SocketAddr;
 
 /// A datagram that is held back on its way out.
 #[derive(Debug)]
@@ -81,14 +80,10 @@ impl Faulty {
         if self.injector.is_transparent(Direction::Incoming) {
             return Fate::Pass(meta.ecn);
         }
-        let port = match meta.source {
-            SocketAddr::V4(source) => source.port(),
-            SocketAddr::V6(source) => source.port(),
-        };
         let packet = Packet {
             direction: Direction::Incoming,
             plane: meta.plane,
-            port,
+            port: meta.source.port(),
             ecn: meta.ecn,
             bytes,
         };
@@ -111,10 +106,8 @@ impl Faulty {
 
     /// When a held datagram is due.
     pub(crate) fn next_time(&self) -> Option<Instant> {
-        match (self.outgoing.next_time(), self.incoming.next_time()) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        let times = [self.outgoing.next_time(), self.incoming.next_time()];
+        times.into_iter().flatten().min()
     }
 
     pub(crate) fn counts(&self, direction: Direction) -> FaultCounts {

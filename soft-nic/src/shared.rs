@@ -18,7 +18,9 @@ pub(crate) struct Shared {
     wanting: AtomicU32,
     services: Vec<Arc<UdpPort>>,
     wake: OwnedFd,
-    /// The driver's time until which somebody sleeps; 0: nobody does.
+    /// Threads that sleep until there is something to do.
+    sleepers: AtomicU32,
+    /// The driver's time at which the last of them looks again by itself.
     asleep_until: AtomicU64,
     background: AtomicBool,
     stopped: AtomicBool,
@@ -26,7 +28,7 @@ pub(crate) struct Shared {
 }
 
 /// Without anything to wait for, a sleeper looks again after this long.
-const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+pub(crate) const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 /// Waiting for less than this is not worth a system call.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(5);
 
@@ -38,6 +40,7 @@ impl Shared {
             changed: Condvar::new(),
             wanting: AtomicU32::new(0),
             wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            sleepers: AtomicU32::new(0),
             asleep_until: AtomicU64::new(0),
             background: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
@@ -68,12 +71,13 @@ impl Shared {
             return;
         }
         let now = driver.clock.now();
-        driver.transmit(now);
+        while driver.transmit(now) {}
         let asleep_until = self.asleep_until.load(Ordering::Relaxed);
-        if asleep_until != 0
-            && driver
-                .next_time()
-                .is_some_and(|at| at.as_nanos() < asleep_until)
+        if self.sleepers.load(Ordering::Relaxed) != 0
+            && (driver.outbox.is_blocked()
+                || driver
+                    .next_time()
+                    .is_some_and(|at| at.as_nanos() < asleep_until))
         {
             self.wake();
         }
@@ -98,7 +102,7 @@ impl Shared {
         if pass.changed {
             self.changed.notify_all();
         }
-        if pass.reported && self.asleep_until.load(Ordering::Relaxed) != 0 {
+        if pass.reported && self.sleepers.load(Ordering::Relaxed) != 0 {
             self.wake();
         }
     }
@@ -200,9 +204,12 @@ impl Shared {
         let blocked = driver.outbox.blocked_port();
         let until = now
             .as_nanos()
-            .saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX))
-            .max(1);
-        self.asleep_until.store(until, Ordering::Relaxed);
+            .saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+        if self.sleepers.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.asleep_until.store(until, Ordering::Relaxed);
+        } else {
+            self.asleep_until.fetch_max(until, Ordering::Relaxed);
+        }
         drop(driver);
         if timeout >= SHORTEST_SLEEP {
             let mut descriptors: Vec<_> = self
@@ -218,11 +225,15 @@ impl Shared {
                 tv_sec: timeout.as_secs() as i64,
                 tv_nsec: i64::from(timeout.subsec_nanos()),
             };
-            if poll(&mut descriptors, Some(&timeout)).is_ok_and(|ready| ready > 0) {
-                let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
+            let woken = poll(&mut descriptors, Some(&timeout)).is_ok_and(|ready| ready > 0)
+                && rustix::io::read(&self.wake, &mut [0u8; 8]).is_ok();
+            // Whoever takes the call to wake passes it on: it was for all.
+            if self.sleepers.fetch_sub(1, Ordering::Relaxed) > 1 && woken {
+                self.wake();
             }
+        } else {
+            self.sleepers.fetch_sub(1, Ordering::Relaxed);
         }
-        self.asleep_until.store(0, Ordering::Relaxed);
     }
 
     /// What the background thread does until [`Self::stop`].

@@ -289,6 +289,28 @@ fn a_path_blackhole_swallows_the_route_and_not_the_number() {
 }
 
 #[test]
+fn a_path_blackhole_that_is_always_there_swallows_the_path_s_first_route() {
+    let mut injector = blackhole(Target::Path(3), 0, u64::MAX);
+    let mut passes = |port, bytes: &[u8]| {
+        matches!(
+            injector.judge(at(0), &packet(port, bytes)),
+            Verdict::Deliver(_)
+        )
+    };
+    assert!(passes(39, &[0x10; 100]), "before the path is known");
+    assert!(!passes(40, &data(3)));
+    assert!(passes(41, &data(4)) && passes(42, &data(3)) && !passes(40, &data(4)));
+}
+
+#[test]
+fn of_faults_that_overlap_the_last_counts() {
+    let plan: FaultPlan = "loss=0%,100%@10ns-20ns,rate=1gbit".parse().unwrap();
+    let mut injector = Injector::new(&plan, START);
+    let mut lost = |now| injector.judge(at(now), &packet(1, &[])) == Verdict::Drop(DropCause::Loss);
+    assert!(!lost(9) && lost(10) && lost(19) && !lost(20));
+}
+
+#[test]
 fn planes_ports_and_everything_can_be_swallowed_for_a_time() {
     let drops = |injector: &mut Injector, now, plane, port| {
         let shown = Packet {

@@ -297,6 +297,57 @@ fn an_abort_ends_a_connection_on_both_sides() {
 }
 
 #[test]
+fn a_connection_s_figures_outlive_it() {
+    let pair = pair();
+    let (_mine, local) = region(&pair.here, 64);
+    let (_theirs, remote) = region(&pair.there, 64);
+    pair.out
+        .write(0, 1, local.slice(0, 64), remote.remote(0))
+        .unwrap();
+    succeed(pair.here.completions(), 1, CompletionKind::Write);
+    pair.out.close(CloseMode::Abort(9)).unwrap();
+    pair.back.wait_closed(PATIENCE).unwrap();
+    for connection in [&pair.out, &pair.back] {
+        connection.wait_closed(PATIENCE).unwrap();
+        while pair.here.progress() {}
+        assert!(
+            connection
+                .statistics()
+                .is_some_and(|last| last.bytes_received + last.bytes_sent >= 64)
+        );
+    }
+}
+
+#[test]
+fn a_wait_ends_with_the_nic() {
+    for nic in [active(Nic::builder()), passive(Nic::builder())] {
+        let queue = nic.completions().clone();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(move || queue.wait(None));
+            nic.shut_down(Duration::ZERO);
+            assert_eq!(waiting.join().unwrap(), None);
+        });
+    }
+}
+
+#[test]
+fn connections_that_nobody_accepts_do_not_pile_up() {
+    let there = passive(Nic::builder());
+    let here = active(Nic::builder());
+    for _ in 0..300 {
+        let config = default_connection();
+        let connection = here.connect(there.addresses(), config, PATIENCE).unwrap();
+        connection.close(CloseMode::Abort(1)).unwrap();
+        connection.wait_closed(PATIENCE).unwrap();
+    }
+    let mut waiting = 0;
+    while there.try_accept().is_some() {
+        waiting += 1;
+    }
+    assert!((1..=256).contains(&waiting), "{waiting}");
+}
+
+#[test]
 fn silence_ends_every_open_operation_with_an_error() {
     let plan: FaultPlan = "blackhole=all@300ms".parse().unwrap();
     let here = active(Nic::builder().faults(plan));

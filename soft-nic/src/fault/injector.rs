@@ -4,6 +4,7 @@ use super::plan::{FaultPlan, Faults, Target, active};
 use super::random::Random;
 use metaroce_core::Ecn;
 use metaroce_core::time::{Duration, Instant};
+use metaroce_core::wire::{Header, Kind};
 use std::collections::HashMap;
 
 /// Which way a packet goes, seen from the NIC.
@@ -159,15 +160,15 @@ struct Side {
     released: HashMap<Route, Instant>,
     /// The route last used by (connection, path).
     routes: HashMap<(u32, u8), Route>,
-    /// What each path blackhole swallows, fixed when it began.
-    swallowed: Vec<Option<Vec<Route>>>,
+    /// What each path blackhole swallows: fixed when it began, or as soon as the path has a route after that.
+    swallowed: Vec<Vec<Route>>,
 }
 
 impl Side {
     fn new(faults: Faults, seed: u64) -> Self {
         Self {
             transparent: faults.is_empty(),
-            swallowed: vec![None; faults.blackhole.len()],
+            swallowed: vec![Vec::new(); faults.blackhole.len()],
             faults,
             random: Random::new(seed),
             counts: FaultCounts::default(),
@@ -308,6 +309,9 @@ impl Side {
         }
         let age = now.since(start);
         let route = (packet.plane, packet.port);
+        if let Some(key) = connection_and_path(packet.bytes) {
+            self.routes.insert(key, route);
+        }
         let mut hit = false;
         for (blackhole, swallowed) in self.faults.blackhole.iter().zip(&mut self.swallowed) {
             if !blackhole.window.contains(age) {
@@ -318,21 +322,13 @@ impl Side {
                 Target::Plane(plane) => plane == packet.plane,
                 Target::Port(port) => port == packet.port,
                 Target::Path(path) => {
-                    let routes = swallowed.get_or_insert_with(|| {
-                        let mut routes = Vec::new();
-                        for (key, route) in &self.routes {
-                            if key.1 == path {
-                                routes.push(*route);
-                            }
-                        }
-                        routes
-                    });
-                    routes.contains(&route)
+                    if swallowed.is_empty() {
+                        let of_path = self.routes.iter().filter(|(key, _)| key.1 == path);
+                        swallowed.extend(of_path.map(|(_, route)| *route));
+                    }
+                    swallowed.contains(&route)
                 }
             };
-        }
-        if let Some(key) = connection_and_path(packet.bytes) {
-            self.routes.insert(key, route);
         }
         hit
     }
@@ -340,19 +336,7 @@ impl Side {
 
 /// The destination connection and the path that the common header names, of packets that belong to a path.
 fn connection_and_path(bytes: &[u8]) -> Option<(u32, u8)> {
-    const OF_A_PATH: [u8; 3] = [kind::DATA, kind::ACK, kind::PROBE];
-    let [first, _, path, _, connection @ ..] = bytes else {
-        return None;
-    };
-    let connection = connection.first_chunk::<4>()?;
-    OF_A_PATH
-        .contains(&(first & 15))
-        .then(|| (u32::from_be_bytes(*connection), *path))
-}
-
-/// The kinds of packets that a path blackhole looks at.
-mod kind {
-    pub(super) const DATA: u8 = 4;
-    pub(super) const ACK: u8 = 5;
-    pub(super) const PROBE: u8 = 6;
+    let header = Header::decode(bytes).ok()?;
+    matches!(header.kind, Kind::Data | Kind::Ack | Kind::Probe)
+        .then_some((header.connection, header.path))
 }

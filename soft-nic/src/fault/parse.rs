@@ -7,6 +7,8 @@
 //! window    = time / time "-" time / "-" time                                     ; counted from the start
 //! ```
 //!
+//! Of several values of a key whose windows overlap the last counts: `loss=1%,5%@2s-4s`. (Blackholes add up.)
+//!
 //! | key | value | example |
 //! |---|---|---|
 //! | `loss` | share | `loss=1%` |

@@ -215,13 +215,14 @@ impl FaultPlan {
     }
 }
 
-/// The first fault of a list that is on.
+/// The fault of a list that is on: of several, the last, so that a window can be cut out of what is on all the time.
 pub(crate) fn active<T: Copy>(list: &[Timed<T>], start: Instant, now: Instant) -> Option<T> {
     if list.is_empty() {
         return None;
     }
     let age = now.since(start);
     list.iter()
+        .rev()
         .find(|timed| timed.window.contains(age))
         .map(|timed| timed.fault)
 }

@@ -117,14 +117,19 @@ impl Outbox {
         counts: &mut SocketCounts,
     ) {
         while let Some(batch) = self.waiting.front() {
-            match self.send(batch, planes, counts) {
+            let (taken, sent) = match self.send(batch, planes, counts) {
+                Ok((taken, sent)) => (taken, Ok(sent)),
+                Err(error) => (batch.count, Err(error)),
+            };
+            let bytes = batch.range.len().min(taken * batch.segment);
+            match sent {
                 Ok(Sent::Yes) => {
                     counts.sends += 1;
-                    counts.sent_datagrams += batch.count as u64;
-                    counts.sent_bytes += batch.range.len() as u64;
+                    counts.sent_datagrams += taken as u64;
+                    counts.sent_bytes += bytes as u64;
                 }
                 Ok(Sent::Refused(error)) => {
-                    counts.send_refused += batch.count as u64;
+                    counts.send_refused += taken as u64;
                     counts.last_send_error = Some(error);
                 }
                 Ok(Sent::Blocked) => {
@@ -140,15 +145,21 @@ impl Outbox {
                             return;
                         }
                     }
-                    counts.send_refused += batch.count as u64;
+                    counts.send_refused += taken as u64;
                 }
                 Err(error) => {
-                    counts.send_refused += batch.count as u64;
+                    counts.send_refused += taken as u64;
                     counts.last_send_error = error.raw_os_error();
                 }
             }
             self.blocked = None;
-            self.waiting.pop_front();
+            if let Some(batch) = self.waiting.front_mut() {
+                batch.count -= taken;
+                batch.range.start += bytes;
+                if batch.count == 0 {
+                    self.waiting.pop_front();
+                }
+            }
         }
         self.used = 0;
     }
@@ -163,12 +174,18 @@ impl Outbox {
         self.blocked.as_ref().map(|(port, _)| port.clone())
     }
 
+    /// When a full socket's datagrams are given up.
+    pub(crate) fn gives_up_at(&self) -> Option<Instant> {
+        self.blocked.as_ref().map(|(_, since)| *since + PATIENCE)
+    }
+
+    /// Sends a batch, or its first datagram where segmentation is not to be had. Returns how many it tried to send.
     fn send(
         &self,
         batch: &Batch,
         planes: &mut [Senders],
         counts: &mut SocketCounts,
-    ) -> std::io::Result<Sent> {
+    ) -> std::io::Result<(usize, Sent)> {
         let plane = planes
             .get_mut(usize::from(batch.label.plane))
             .ok_or(std::io::ErrorKind::NotFound)?;
@@ -182,22 +199,18 @@ impl Outbox {
                 batch.segment,
             );
             if batch.count == 1 || port.max_segments() > 1 {
-                return Ok(sent);
+                return Ok((batch.count, sent));
             }
         }
         // Segmentation is not to be had on this device after all: one by one.
-        for datagram in contents.chunks(batch.segment) {
-            match port.send(
-                batch.label.destination,
-                batch.label.ecn,
-                datagram,
-                batch.segment,
-            ) {
-                Sent::Yes => {}
-                other => return Ok(other),
-            }
-        }
-        Ok(Sent::Yes)
+        let datagram = &contents[..contents.len().min(batch.segment)];
+        let sent = port.send(
+            batch.label.destination,
+            batch.label.ecn,
+            datagram,
+            batch.segment,
+        );
+        Ok((1, sent))
     }
 
     /// Tells how many segments the sockets can send at once.
