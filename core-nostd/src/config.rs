@@ -135,9 +135,11 @@ pub enum ConfigError {
     Entropies,
     /// `ack_packets` or `ack_blocks` is zero.
     Acknowledgments,
+    /// `run` of the connections that peers ask for is zero.
+    Run,
     /// A plane's address has port zero.
     Address,
-    /// The connection table has no room for a single connection, or for more than 65,536.
+    /// The connection table has no room for a single connection, or for more than 65,535.
     Connections,
 }
 
@@ -149,8 +151,9 @@ impl core::fmt::Display for ConfigError {
             Self::Rate => "plane_mbps: must not be zero",
             Self::Entropies => "entropies: must not be zero",
             Self::Acknowledgments => "ack_packets and ack_blocks: must not be zero",
+            Self::Run => "run: must not be zero",
             Self::Address => "addresses: a plane in use has port 0",
-            Self::Connections => "the connection table must hold 1 to 65,536 connections",
+            Self::Connections => "the connection table must hold 1 to 65,535 connections",
         })
     }
 }

@@ -99,7 +99,7 @@ pub trait Memory {
     fn gather(&self, region: RegionIndex, offset: u64, bytes: &mut [u8])
     -> Result<(), MemoryFault>;
 
-    /// Applies `change` to the native-endian 64-bit word at `offset` (a multiple of 8) atomically
+    /// Applies `change` to the native-endian 64-bit word at `offset` (the region's base + `offset` is a multiple of 8) atomically
     /// towards everything else that uses this memory, and returns the word as it was before.
     ///
     /// The provided form is right for memory that only the core touches.

@@ -150,7 +150,7 @@ impl EndpointStatistics {
     }
 }
 
-/// Counters and state of a connection.
+/// Counters and state of a connection. Retransmissions, losses and marks are the sums of what its paths count modulo 2^32.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ConnectionStatistics {
@@ -199,6 +199,7 @@ pub struct ConnectionStatistics {
 /// What a connection counts itself; the rest of its statistics is in its paths.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
+    pub packets_sent: u64,
     pub packets_received: u64,
     pub bytes_received: u64,
     pub acks_sent: u64,
@@ -213,6 +214,7 @@ impl Counters {
     /// As part of the statistics.
     pub fn statistics(&self) -> ConnectionStatistics {
         ConnectionStatistics {
+            packets_sent: self.packets_sent,
             packets_received: self.packets_received,
             bytes_received: self.bytes_received,
             acks_sent: self.acks_sent,
@@ -238,7 +240,7 @@ pub struct PathStatistics {
     pub entropy: u16,
     /// Its incarnation.
     pub generation: u8,
-    /// Data packets sent first.
+    /// Data packets sent first, modulo 2^32 like the counts below.
     pub packets_sent: u32,
     /// Data packets sent again.
     pub retransmissions: u32,

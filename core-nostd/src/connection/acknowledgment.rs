@@ -1,5 +1,6 @@
 //! An acknowledgment comes in: what was delivered, what was lost, and what that says of the network.
 
+use super::timers::LOSS_MEMORY;
 use super::{Connection, Epoch};
 use crate::config::EndpointConfig;
 use crate::message::outgoing::{OutMessage, Progress};
@@ -87,7 +88,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // More marks than transmissions are none.
             marked = u32::from(block.ce_count.wrapping_sub(path.ce_count)).min(step);
             path.ce_count = block.ce_count;
-            path.marks += marked;
+            path.marks = path.marks.wrapping_add(marked);
             self.marks_seen |= marked != 0;
             path.duplicates = block
                 .received
@@ -121,8 +122,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         self.adjust(now, number, u32::from(delivered), u32::from(lost), marked);
         if lost != 0 {
-            self.loss_seen = true;
-            self.last_loss = now;
+            self.losing_until =
+                now + Duration::from_nanos(LOSS_MEMORY * u64::from(self.min_rtt_ns()));
         }
         self.after_ack(config, number, marked != 0);
     }
@@ -162,7 +163,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             } else {
                 lost += 1;
                 let path = self.send_paths.at_mut(u16::from(block.path));
-                path.losses += 1;
+                path.losses = path.losses.wrapping_add(1);
                 self.slots.push(&mut path.lost, index);
                 if counts {
                     self.lost_paths.insert(block.path);

@@ -1,5 +1,6 @@
 //! What is sent that is not data: setting up and ending, probes, fences, announcements and hints.
 
+use super::outbound::GAP_MEMORY;
 use super::{Connection, PathState, Shared, State, due};
 use crate::path::inflight::NONE;
 use crate::time::{Duration, Instant};
@@ -137,7 +138,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         shared: &mut Shared<R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
-        let parameters = Self::offer_parameters(&shared.config, self.config.paths, self.service)?;
+        let parameters =
+            Self::offer_parameters(&shared.config, self.config.paths, self.config.service)?;
         let init = Init {
             attempt: u32::from(self.setup_attempts),
             source: self.local_id,
@@ -164,7 +166,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         shared: &mut Shared<R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
-        let parameters = Self::offer_parameters(&shared.config, PATHS as u8, self.service)?;
+        let parameters = Self::offer_parameters(&shared.config, PATHS as u8, self.config.service)?;
         let accept = Accept {
             connection: self.peer_id,
             source: self.local_id,
@@ -323,8 +325,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         // spec: MR-PROBE-002
         if path.note_probe(now, probe.tsn, ce).gap {
-            self.gap_seen = true;
-            self.last_gap = now;
+            self.gaps_until = now + GAP_MEMORY;
         }
         self.ack_now.insert(probe.path);
         Ok(())

@@ -1,5 +1,6 @@
 //! DATA comes in: each packet is checked and goes straight to its final address, in whatever order it comes.
 
+use super::outbound::GAP_MEMORY;
 use super::prediction::Varying;
 use super::{Connection, RESPONSE_STREAM, Shared, Timer};
 use crate::memory::{Access, AccessFault, LocalSlice, Memory, RegionIndex};
@@ -110,8 +111,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.unacknowledged = path.unacknowledged.saturating_add(1);
         // spec: MR-PATH-013, MR-PATH-014
         if noted.gap {
-            self.gap_seen = true;
-            self.last_gap = now;
+            self.gaps_until = now + GAP_MEMORY;
         }
         if noted.gap
             || noted.ce_changed

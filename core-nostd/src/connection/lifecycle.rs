@@ -7,9 +7,7 @@ use crate::path::receive::ReceivePath;
 use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::Controller;
 use crate::time::{Duration, Instant};
-use crate::wire::{
-    CRC_SIZE, Close, CloseMode as WireCloseMode, DATA_SIZE, Parameters, PlaneAddress, Trailer,
-};
+use crate::wire::{Close, CloseMode as WireCloseMode, DATA_SIZE, Parameters, PlaneAddress};
 use crate::work::{CloseMode, CloseReason, Status};
 
 /// Round trips, or at least so long, for which repeated CLOSEs are answered.
@@ -111,21 +109,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         } else {
             self.config.paths
         };
-        let Some(own) = Self::offer_parameters(config, offered, self.service) else {
+        let Some(own) = Self::offer_parameters(config, offered, self.config.service) else {
             return false;
         };
         // spec: MR-SETUP-011
         self.agreed = agree(&own, parameters);
         self.peer_id = peer_id;
         self.peer = parameters.planes;
-        // spec: MR-WIRE-011
-        self.trailer = if self.agreed.omit_checksum {
-            Trailer::None
-        } else {
-            Trailer::Crc32c
-        };
-        let datagram = usize::from(self.agreed.payload_bytes) + DATA_SIZE + self.trailer.size();
-        debug_assert!(CRC_SIZE >= self.trailer.size());
+        let datagram = usize::from(self.agreed.payload_bytes) + DATA_SIZE + self.trailer().size();
         self.wire_packet_bytes = datagram as u32 + u32::from(config.overhead_bytes);
         self.state = State::Established;
         self.setup_attempts = 0;
@@ -187,7 +178,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     ) -> bool {
         self.incoming_connection = true;
         self.accept_plane = plane;
-        self.service = parameters.service;
+        self.config.service = parameters.service;
         if !self.establish(now, config, peer_id, parameters, 0) {
             return false;
         }
@@ -208,7 +199,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     /// A valid datagram of the peer came in: first of all it says that the peer is there.
     #[inline]
     pub(crate) fn heard_from_peer(&mut self, now: Instant) {
-        self.heard(now);
+        self.heard_at = now;
+        self.asked = 0;
+        if self.slots.used() == 0 {
+            self.answered_at = now;
+        }
         if self.half_open {
             self.confirmed(now);
         }

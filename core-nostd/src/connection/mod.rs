@@ -132,11 +132,9 @@ pub struct Connection<
     pub(crate) peer_id: u32,
     pub(crate) state: State,
     pub(crate) incoming_connection: bool,
-    pub(crate) service: u32,
     pub(crate) config: ConnectionConfig,
     pub(crate) peer: Planes,
     pub(crate) agreed: Agreed,
-    pub(crate) trailer: Trailer,
     pub(crate) cookie: Option<Cookie>,
 
     // Sending.
@@ -181,10 +179,10 @@ pub struct Connection<
     epoch_ends: Instant,
     epochs: u8,
     collapsed_this_epoch: bool,
-    last_loss: Instant,
+    /// Until then losses are recent.
+    losing_until: Instant,
     /// Share of packets lost, smoothed over about 64 round trips, in 1/64000.
     loss_share: u32,
-    loss_seen: bool,
     /// A mark was ever seen: delay need not stand in for marks.
     marks_seen: bool,
 
@@ -216,8 +214,8 @@ pub struct Connection<
     ack_later: Bits,
     ack_next: u8,
     ack_last: u8,
-    gap_seen: bool,
-    last_gap: Instant,
+    /// Until then gaps in the peer's sequences are recent.
+    gaps_until: Instant,
 
     // Timers and control.
     timers: Timers,
@@ -280,7 +278,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             peer_id: 0,
             state: State::Connecting,
             incoming_connection: false,
-            service: config.service,
             config,
             peer,
             agreed: Agreed {
@@ -293,7 +290,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 payload_bytes: 256,
                 omit_checksum: false,
             },
-            trailer: Trailer::Crc32c,
             cookie: None,
             send_paths: Table::filled(SendPath::UNUSED),
             slots: Slots::new(),
@@ -325,9 +321,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             epoch_ends: now,
             epochs: 0,
             collapsed_this_epoch: false,
-            last_loss: Instant::ZERO,
+            losing_until: Instant::ZERO,
             loss_share: 0,
-            loss_seen: false,
             marks_seen: false,
             requests: OutTable::new(),
             responses: OutTable::new(),
@@ -353,8 +348,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             ack_later: Bits::EMPTY,
             ack_next: 0,
             ack_last: 0,
-            gap_seen: false,
-            last_gap: Instant::ZERO,
+            gaps_until: Instant::ZERO,
             timers: Timers::new(),
             due: 0,
             probe_due: Bits::EMPTY,
@@ -431,6 +425,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
+    /// What datagrams end with.
+    // spec: MR-WIRE-011
+    pub(crate) const fn trailer(&self) -> Trailer {
+        if self.agreed.omit_checksum {
+            Trailer::None
+        } else {
+            Trailer::Crc32c
+        }
+    }
+
     /// The path numbers in use.
     fn paths(&self) -> core::ops::Range<u8> {
         0..self.agreed.paths
@@ -442,7 +446,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         for path in self.paths() {
             let send = self.send_paths.at(u16::from(path));
             all.retransmissions += u64::from(send.retransmitted);
-            all.packets_sent += u64::from(send.packets) + u64::from(send.retransmitted);
             all.bytes_sent += send.bytes;
             all.losses += u64::from(send.losses);
             all.ce_marks += u64::from(send.marks);

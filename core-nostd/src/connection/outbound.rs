@@ -12,7 +12,7 @@ use crate::wire::{ACK_BLOCK_SIZE, ACK_SIZE, AckKind, Flags, append_ack_block, en
 /// A packet that was sent so often is refused rather than lost.
 const STUBBORN: u8 = 8;
 /// How long after a gap acknowledgments are repeated.
-const GAP_MEMORY: Duration = Duration::from_micros(200);
+pub(super) const GAP_MEMORY: Duration = Duration::from_micros(200);
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
@@ -68,7 +68,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             encode_ack(AckKind::Ack, flags, self.peer_id, &block, first);
         }
         // Where packets are being lost acknowledgments are, too: what the last one said is said again.
-        let mut again = self.gaps_seen_lately(now).then_some(self.ack_last);
+        let mut again = (now < self.gaps_until && self.ack_last != path).then_some(self.ack_last);
         self.ack_last = path;
         let mut left = shared.config.ack_blocks - 1 + u8::from(again.is_some());
         while left != 0
@@ -103,11 +103,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         // Both sides checked that the planes agreed on have addresses.
         self.transmit(plane, entropy, Class::Control, length)
             .unwrap_or(NO_TRANSMIT)
-    }
-
-    /// Whether the peer's packets are being lost, as far as gaps in their sequences tell.
-    fn gaps_seen_lately(&self, now: Instant) -> bool {
-        self.gap_seen && now.since(self.last_gap) < GAP_MEMORY
     }
 
     #[inline]

@@ -76,10 +76,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         record.bytes += u64::from(slot.length);
         record.resent = retransmission;
+        self.statistics.packets_sent += 1;
         if retransmission {
-            record.retransmitted += 1;
+            record.retransmitted = record.retransmitted.wrapping_add(1);
         } else {
-            record.packets += 1;
+            record.packets = record.packets.wrapping_add(1);
         }
         let (plane, entropy, generation) = (record.plane, record.entropy, record.generation);
         self.slots.push(&mut record.inflight, index);
@@ -398,8 +399,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             ecn: Ecn::NotEct,
             header_length: length,
             payload: None,
-            trailer: self.trailer.size() != 0,
-            length: length + self.trailer.size(),
+            trailer: self.trailer().size() != 0,
+            length: length + self.trailer().size(),
             slot: NONE,
         })
     }

@@ -269,7 +269,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Some(Event::Connected {
                 connection,
                 incoming: self.incoming_connection,
-                service: self.service,
+                service: self.config.service,
             });
         }
         if self.completed_first != NONE {

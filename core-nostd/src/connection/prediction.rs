@@ -165,13 +165,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         ce: bool,
     ) -> Option<()> {
         let expected = &shared.prediction;
-        let number = u16::from(varying.path);
-        let path = self.receive_paths.at(number & 0xff);
+        // spec: MR-PATH-009
+        if varying.path >= self.agreed.paths {
+            return None;
+        }
+        let path = self.receive_paths.at(u16::from(varying.path));
         let entry = self.incoming.at_mut(expected.entry);
         let length = payload.len() as u32;
-        // spec: MR-PATH-007, MR-PATH-009, MR-MSG-002
-        if varying.path >= self.agreed.paths
-            || path.generation() != varying.generation
+        // spec: MR-PATH-007, MR-MSG-002
+        if path.generation() != varying.generation
             || path.is_frozen()
             || path.classify(varying.psn) != Arrival::New
             || expected.withdrawals != shared.regions.withdrawals()

@@ -32,6 +32,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             || self.response_first != outgoing::NONE
             || self.regions_seen != shared.regions.withdrawals()
             || self.slots.is_nearly_full()
+            // What follows is the first that is outstanding, and the waiting for the peer begins.
+            || self.slots.used() == 0
             || u64::from(self.outstanding) << 16 >= u64::from(window)
         {
             return None;

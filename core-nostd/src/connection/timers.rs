@@ -92,7 +92,7 @@ impl Timers {
 }
 
 /// How long after a loss the end of a burst is probed early, in round trips.
-const LOSS_MEMORY: u64 = 1024;
+pub(super) const LOSS_MEMORY: u64 = 1024;
 /// Longest pause between two probes of a path.
 const LONGEST_PROBE: u64 = 100_000_000;
 
@@ -225,8 +225,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     fn lost_lately(&self, now: Instant) -> bool {
-        self.loss_seen
-            && now.since(self.last_loss).as_nanos() < LOSS_MEMORY * u64::from(self.min_rtt_ns())
+        now < self.losing_until
     }
 
     /// How many unanswered probes in a row are no coincidence at the rate at which packets are being lost: a probe or its answer is
@@ -388,17 +387,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let pause = (first << self.asked.min(16)).min(longest).max(1);
         self.asked = self.asked.saturating_add(1);
         now + Duration::from_nanos(pause)
-    }
-
-    /// A valid datagram of the peer came in.
-    #[inline]
-    pub(super) fn heard(&mut self, now: Instant) {
-        self.heard_at = now;
-        self.asked = 0;
-        if self.slots.used() == 0 {
-            self.answered_at = now;
-        }
-        self.setup_attempts = 0;
     }
 
     /// Starts to watch over an established connection.

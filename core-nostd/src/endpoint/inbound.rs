@@ -78,7 +78,7 @@ where
             .ok_or(DropReason::UnknownConnection)?;
         let ce = meta.ecn == Ecn::Ce;
         // spec: MR-WIRE-011, MR-WIRE-012
-        let body = take_trailer(bytes, record.trailer, meta.checksum_verified)?;
+        let body = take_trailer(bytes, record.trailer(), meta.checksum_verified)?;
         // spec: MR-SETUP-020
         if record.state == State::Connecting {
             return Err(DropReason::UnexpectedKind);
@@ -214,7 +214,7 @@ where
         let entries = self.entries.borrow_mut();
         let (index, record) =
             find(entries, self.index_mask, id).filter(|(_, record)| record.is_open())?;
-        let payload = take_trailer(bytes, record.trailer, meta.checksum_verified)
+        let payload = take_trailer(bytes, record.trailer(), meta.checksum_verified)
             .ok()?
             .get(wire::DATA_SIZE..)?;
         record.handle_predicted(

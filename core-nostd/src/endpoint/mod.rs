@@ -92,6 +92,9 @@ where
         if config.ack_blocks == 0 || config.ack_packets == 0 {
             return Err(ConfigError::Acknowledgments);
         }
+        if default.run == 0 {
+            return Err(ConfigError::Run);
+        }
         if config
             .addresses
             .iter()

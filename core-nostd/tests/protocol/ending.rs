@@ -86,6 +86,20 @@ fn draining_finishes_first_and_repeats_itself() {
 
 // spec: MR-CLOSE-002
 #[test]
+fn a_peer_that_talks_on_does_not_hasten_the_repetition() {
+    let mut puppet = Puppet::asked(|_| ());
+    close(&mut puppet, Mode::Drain);
+    let mut closes = only(&puppet.take(), Kind::Close).len();
+    for _ in 0..40 {
+        puppet.probe(0, 0).unwrap();
+        closes += only(&puppet.run(10_000), Kind::Close).len();
+    }
+    // At 0, 40, 120 and 280 us of 400.
+    assert_eq!(closes, 4);
+}
+
+// spec: MR-CLOSE-002
+#[test]
 fn draining_without_an_answer_ends_all_the_same() {
     let mut puppet = Puppet::asked(|_| ());
     close(&mut puppet, Mode::Drain);

@@ -101,6 +101,26 @@ fn build(puppet: &Puppet, kind: u8, bytes: [u8; 8], numbers: [u32; 8], payload: 
     out
 }
 
+// spec: MR-PATH-009, MR-SEC-001
+#[test]
+fn the_next_part_of_a_message_on_a_path_that_is_none() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let write = puppet.write(0, 0, 0, 3 * 1024);
+    puppet.data(0, 0, write, &[1; 1024]).unwrap();
+    let next = Data {
+        offset: 1024,
+        ..write
+    };
+    for path in [4, 63, 64, 255] {
+        assert_eq!(
+            puppet.data(path, 1, next, &[1; 1024]),
+            Err(DropReason::UnknownPath),
+            "{path}"
+        );
+    }
+    puppet.data(1, 0, next, &[1; 1024]).unwrap();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

@@ -579,3 +579,29 @@ fn a_whole_message_that_contradicts_its_earlier_packets_is_dropped() {
     let result = puppet.data(0, 1, whole, b"four");
     assert_eq!(result, Err(DropReason::InconsistentMessage), "accepted");
 }
+
+// spec: MR-TIME-001
+#[test]
+fn the_wait_for_the_peer_begins_when_something_is_outstanding() {
+    let mut puppet = Puppet::asked(|connection| {
+        connection.paths = 1;
+        connection.run = 16;
+    });
+    puppet.post_write(0, 1, 100 * 1024);
+    let sent = only(&puppet.take(), Kind::Data);
+    assert_eq!(sent.len(), 8, "the window, within a run");
+    puppet.now += 10_000;
+    puppet.ack_all(&sent);
+    // Nobody polls for longer than the failure timeout; then the run goes on.
+    puppet.now += 3_000_000_000;
+    assert!(!only(&puppet.take(), Kind::Data).is_empty());
+    puppet.run(1_000_000_000);
+    assert!(
+        !puppet
+            .events
+            .iter()
+            .any(|event| matches!(event, Event::Closed { .. })),
+        "{:?}",
+        puppet.events
+    );
+}

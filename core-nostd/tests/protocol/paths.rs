@@ -510,3 +510,25 @@ fn a_path_that_falls_silent_while_it_is_drained_is_moved_nevertheless() {
     assert_ne!(path(&pair).entropy, bad);
     assert_eq!((path(&pair).generation, pair.statistics(0).fences), (0, 0));
 }
+
+// spec: MR-PATH-013
+#[test]
+fn an_acknowledgment_after_a_gap_does_not_say_the_same_twice() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let write = puppet.write(0, 0, 0, 100 * 1024);
+    let part = |psn: u32| Data {
+        offset: psn * 1024,
+        ..write
+    };
+    for psn in [0, 2, 3] {
+        // What was sent between did not come.
+        puppet.tsn[0] = psn;
+        puppet.data(0, psn, part(psn), &[1; 1024]).unwrap();
+        for ack in only(&puppet.run(5_000), Kind::Ack) {
+            let Packet::Ack { blocks, .. } = ack.packet() else {
+                panic!()
+            };
+            assert_eq!(blocks.count(), 1);
+        }
+    }
+}
