@@ -105,7 +105,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.controller.hinted(now, block.hint_mbps);
         }
         let (mut delivered, lost) = self.judge(now, config, block);
-        delivered += self.late_deliveries(now, block);
+        delivered += self.late_deliveries(block);
         let path = self.send_paths.at_mut(u16::from(number));
         // spec: MR-PATH-006
         if block.cumulative.wrapping_sub(path.cumulative) < 1 << 31 {
@@ -132,9 +132,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-LOSS-001, MR-LOSS-002
     fn judge(&mut self, now: Instant, config: &EndpointConfig, block: &AckBlock) -> (u16, u16) {
         let evidence = Evidence {
-            cumulative: block.cumulative,
-            sack: &block.sack,
-            newest_tsn: block.newest_tsn,
+            block,
             tolerance: u32::from(self.config.reorder_tolerance),
             settled_ns: self.settled(block),
         };
@@ -159,7 +157,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     let sample = (now.as_nanos() as u32).wrapping_sub(slot.sent_ns);
                     self.rtt_sample(now, config, block.path, sample, block);
                 }
-                self.slot_delivered(now, index);
+                self.slot_delivered(index);
             } else {
                 lost += 1;
                 let path = self.send_paths.at_mut(u16::from(block.path));
@@ -196,31 +194,30 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Slots that were declared lost, and whose packets an acknowledgment now says arrived: they need not be sent again.
     // spec: MR-LOSS-004
-    fn late_deliveries(&mut self, now: Instant, block: &AckBlock) -> u16 {
+    fn late_deliveries(&mut self, block: &AckBlock) -> u16 {
         let mut lost = core::mem::take(&mut self.send_paths.at_mut(u16::from(block.path)).lost);
         if lost.is_empty() {
             return 0;
         }
-        let evidence = Evidence {
-            cumulative: block.cumulative,
-            sack: &block.sack,
-            newest_tsn: block.newest_tsn,
-            tolerance: 0,
-            settled_ns: None,
-        };
-        let (mut kept, mut delivered) = (List::EMPTY, 0);
-        while let Some(index) = self.slots.pop(&mut lost) {
-            if evidence.acknowledges(self.slots.at(index).psn) {
-                delivered += 1;
-                self.slot_delivered(now, index);
-            } else {
-                self.slots.push(&mut kept, index);
-            }
-        }
-        if kept.is_empty() {
+        let delivered = self.sort_out(block, &mut lost);
+        if lost.is_empty() {
             self.lost_paths.remove(block.path);
         }
-        self.send_paths.at_mut(u16::from(block.path)).lost = kept;
+        self.send_paths.at_mut(u16::from(block.path)).lost = lost;
+        delivered
+    }
+
+    /// Takes what was delivered off a list; returns how many.
+    pub(super) fn sort_out(&mut self, block: &AckBlock, list: &mut List) -> u16 {
+        let (mut all, mut delivered) = (core::mem::take(list), 0);
+        while let Some(index) = self.slots.pop(&mut all) {
+            if block.acknowledges(self.slots.at(index).psn) {
+                delivered += 1;
+                self.slot_delivered(index);
+            } else {
+                self.slots.push(list, index);
+            }
+        }
         delivered
     }
 
@@ -344,7 +341,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A slot's content has arrived: it counts for its message, and the slot is free.
-    pub(super) fn slot_delivered(&mut self, now: Instant, index: u16) {
+    pub(super) fn slot_delivered(&mut self, index: u16) {
         let slot = self.slots.at(index);
         let (number, attempt) = (slot.message, slot.attempt);
         self.slots.release(index);
@@ -358,12 +355,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         message.outstanding -= 1;
         // spec: MR-MSG-004
         if message.is_complete() {
-            self.message_complete(now, number);
+            self.message_complete(number);
         }
     }
 
     /// All packets of a message were acknowledged, and what it awaited has come.
-    pub(super) fn message_complete(&mut self, _now: Instant, number: u16) {
+    pub(super) fn message_complete(&mut self, number: u16) {
         if number & RESPONSE_BIT != 0 {
             self.responses.remove(number & !RESPONSE_BIT);
             return;

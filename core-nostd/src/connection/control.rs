@@ -40,7 +40,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if self.has_due(due::FENCES) {
             if let Some(path) = self.fence_due.pop_first() {
-                return self.send_fence(now, path, out);
+                return self.send_fence(path, out);
             }
             self.clear_due(due::FENCES);
         }
@@ -220,7 +220,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.transmit(record.plane, record.entropy, class, length)
     }
 
-    fn send_fence(&mut self, now: Instant, path: u8, out: &mut [u8]) -> Option<Transmit> {
+    fn send_fence(&mut self, path: u8, out: &mut [u8]) -> Option<Transmit> {
         let record = self.send_paths.at(u16::from(path));
         if record.state != PathState::Fencing {
             return None;
@@ -229,19 +229,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             path,
             generation: record.generation,
             connection: self.peer_id,
-            attempt: u32::from(record.backoff),
+            attempt: u32::from(record.backoff.saturating_sub(1)),
         };
         let length = fence.encode(out).ok()?;
-        if record.retry_at <= now {
-            let pause =
-                2 * u64::from(self.min_rtt_ns()).max(self.config.min_probe_timeout.as_nanos() / 2);
-            let pause = pause << record.backoff.min(12);
-            let path = self.send_paths.at_mut(u16::from(path));
-            path.backoff = path.backoff.saturating_add(1);
-            path.retry_at = now + Duration::from_nanos(pause.min(100_000_000));
-            let at = path.retry_at;
-            self.timers.advance(super::Timer::Paths, at);
-        }
         // spec: MR-FENCE-003
         self.over_sound_path(Class::Control, length, Some(path))
     }

@@ -3,7 +3,6 @@
 use super::{Connection, due};
 use crate::config::EndpointConfig;
 use crate::path::entropy::EntropyChooser;
-use crate::path::loss::Evidence;
 use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::Controller;
 use crate::stats::DropReason;
@@ -25,11 +24,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.send_paths.at_mut(u16::from(number));
         path.state = PathState::Active;
         path.backoff = 0;
-        let (plane, inflight, has_lost) = (path.plane, path.inflight.len(), !path.lost.is_empty());
-        self.outstanding += u32::from(inflight);
-        if has_lost {
-            self.lost_paths.insert(number);
-        }
+        let plane = path.plane;
+        self.count_again(number);
         self.set_usable(number, true);
         self.controller.open(number);
         // spec: MR-FENCE-011
@@ -76,11 +72,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-PROBE-008, MR-PATH-022
     #[cold]
     fn drain_again(&mut self, number: u8) {
-        let path = self.send_paths.at_mut(u16::from(number));
-        path.state = PathState::Draining;
-        let (inflight, has_lost) = (path.inflight.len(), !path.lost.is_empty());
-        self.outstanding += u32::from(inflight);
-        if has_lost {
+        self.send_paths.at_mut(u16::from(number)).state = PathState::Draining;
+        self.count_again(number);
+    }
+
+    /// The packets of a path count in the window, and those that were lost may be sent again.
+    fn count_again(&mut self, number: u8) {
+        let path = self.send_paths.at(u16::from(number));
+        self.outstanding += u32::from(path.inflight.len());
+        if !path.lost.is_empty() {
             self.lost_paths.insert(number);
         }
     }
@@ -159,14 +159,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn fence(&mut self, now: Instant, number: u8) {
         let path = self.send_paths.at_mut(u16::from(number));
         path.state = PathState::Fencing;
-        path.retry_at = now;
         path.backoff = 0;
         path.probes = 0;
         let plane = path.plane;
         self.controller.close(number);
         self.statistics.fences = self.statistics.fences.wrapping_add(1);
-        self.fence_due.insert(number);
-        self.set_due(due::FENCES);
+        self.schedule_reopening(now, number, Duration::ZERO);
         self.plane_may_be_down(plane);
     }
 
@@ -199,29 +197,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if path.state != PathState::Fencing || path.generation != block.generation {
             return Err(DropReason::WrongGeneration);
         }
-        let evidence = Evidence {
-            cumulative: block.cumulative,
-            sack: if crate::planted::Bug::FenceIgnoresVector.is_planted() {
-                &[0; 4]
-            } else {
-                &block.sack
-            },
-            newest_tsn: block.newest_tsn,
-            tolerance: 0,
-            settled_ns: None,
-        };
-        let mut inflight = core::mem::take(&mut path.inflight);
-        let mut lost = core::mem::take(&mut path.lost);
+        let lists = [
+            core::mem::take(&mut path.lost),
+            core::mem::take(&mut path.inflight),
+        ];
         let (plane, failed) = (path.plane, path.entropy);
+        let mut block = *block;
+        if crate::planted::Bug::FenceIgnoresVector.is_planted() {
+            block.sack = [0; 4];
+        }
         // spec: MR-FENCE-006
-        for list in [&mut lost, &mut inflight] {
-            while let Some(index) = self.slots.pop(list) {
-                if evidence.acknowledges(self.slots.at(index).psn) {
-                    self.slot_delivered(now, index);
-                } else {
-                    self.slots.push(&mut self.orphans, index);
-                }
-            }
+        for mut list in lists {
+            self.sort_out(&block, &mut list);
+            self.slots.append(&mut self.orphans, list);
         }
         self.answered_at = now;
         self.entropies.avoid(plane, failed);
@@ -234,7 +222,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         Ok(())
     }
 
-    /// The next try of a path that reopens.
+    /// The next try of a path that is fenced or reopens.
     pub(super) fn schedule_reopening(&mut self, now: Instant, number: u8, after: Duration) {
         self.send_paths.at_mut(u16::from(number)).retry_at = now + after;
         self.timers.advance(Timer::Paths, now + after);

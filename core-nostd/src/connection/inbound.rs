@@ -71,7 +71,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 self.accept_request(shared, memory, data, payload)?
             }
             Opcode::ReadResponse | Opcode::AtomicResponse => {
-                self.accept_response(now, shared, memory, data, payload)?
+                self.accept_response(shared, memory, data, payload)?
             }
             Opcode::Error => {
                 let report = ErrorReport::decode(payload)?;
@@ -465,7 +465,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     fn accept_response<M: Memory, const R: usize, const V: usize>(
         &mut self,
-        now: Instant,
         shared: &mut Shared<R, V>,
         memory: &mut M,
         data: Data,
@@ -526,7 +525,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let message = self.requests.at_mut(index);
         message.awaited -= payload.len() as u32;
         if message.is_complete() {
-            self.message_complete(now, index);
+            self.message_complete(index);
         }
         Ok(())
     }

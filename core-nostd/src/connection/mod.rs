@@ -488,7 +488,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         })
     }
 
-    /// Whether a path's packets count in the window.
+    /// Whether a path's packets count in the window, and control may be sent over it.
     const fn counts(state: PathState) -> bool {
         matches!(state, PathState::Active | PathState::Draining)
     }

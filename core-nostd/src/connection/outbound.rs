@@ -3,10 +3,9 @@
 use super::{Connection, Shared, Timer, due};
 use crate::message::outgoing;
 use crate::path::inflight::NONE;
-use crate::path::send::PathState;
 use crate::rate::controller::{Controller, ONE_PACKET};
 use crate::time::{Duration, Instant};
-use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
+use crate::transmit::{Class, HEADER_BUFFER, Transmit};
 use crate::wire::{ACK_BLOCK_SIZE, ACK_SIZE, AckKind, Flags, append_ack_block, encode_ack};
 
 /// A packet that was sent so often is refused rather than lost.
@@ -31,7 +30,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return Some(transmit);
         }
         if !self.ack_now.is_empty() && self.is_open_or_lingering() {
-            return Some(self.acknowledge(now, shared, out));
+            return self.acknowledge(now, shared, out);
         }
         if self.is_open() {
             self.poll_data(now, shared, out)
@@ -52,7 +51,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         now: Instant,
         shared: &mut Shared<R, V>,
         out: &mut [u8; HEADER_BUFFER],
-    ) -> Transmit {
+    ) -> Option<Transmit> {
         let path = self.ack_now.next_from(self.ack_next).unwrap_or(0);
         self.ack_next = path.wrapping_add(1);
         self.acknowledged_now(path);
@@ -99,10 +98,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         self.statistics.acks_sent += 1;
         // spec: MR-PATH-015
-        let plane = path % self.agreed.planes.max(1);
-        // Both sides checked that the planes agreed on have addresses.
+        let plane = self.send_paths.at(u16::from(path)).plane;
         self.transmit(plane, entropy, Class::Control, length)
-            .unwrap_or(NO_TRANSMIT)
     }
 
     #[inline]
@@ -263,14 +260,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         transmit
     }
 
-    /// Whether a path is one that control may be sent over.
-    pub(super) fn is_sound(&self, path: u8) -> bool {
-        matches!(
-            self.send_paths.at(u16::from(path)).state,
-            PathState::Active | PathState::Draining
-        )
-    }
-
     fn is_open_or_lingering(&self) -> bool {
         self.is_open() || self.state == super::State::Lingering
     }
@@ -288,18 +277,3 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.due |= bit;
     }
 }
-
-/// A datagram to nowhere, for a state that the checks at set-up exclude.
-const NO_TRANSMIT: Transmit = Transmit {
-    connection: None,
-    to: crate::wire::PlaneAddress::UNUSED,
-    plane: 0,
-    entropy: 0,
-    class: Class::Control,
-    ecn: Ecn::NotEct,
-    header_length: 0,
-    payload: None,
-    trailer: false,
-    length: 0,
-    slot: NONE,
-};

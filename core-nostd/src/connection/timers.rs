@@ -376,7 +376,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-TIME-002, MR-TIME-004
     fn ask(&mut self, now: Instant) -> Instant {
         for number in self.paths() {
-            if self.is_sound(number) {
+            if Self::counts(self.send_paths.at(u16::from(number)).state) {
                 self.probe_due.insert(number);
             }
         }

@@ -159,7 +159,7 @@ impl<const SLOTS: usize> Slots<SLOTS> {
         self.table.at_mut(index)
     }
 
-    /// Every slot of the pool, used or not.
+    /// Every slot of the pool that was ever used.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
         let fresh = usize::from(self.free.touched());
         self.table.iter_mut().take(fresh)
@@ -190,13 +190,15 @@ impl<const SLOTS: usize> Slots<SLOTS> {
         Some(index)
     }
 
-    /// Takes off every slot, in order, and keeps those that `keep` wants.
-    pub fn retain(&mut self, list: &mut List, mut keep: impl FnMut(&mut Self, u16) -> bool) {
-        let mut rest = core::mem::take(list);
-        while let Some(index) = self.pop(&mut rest) {
-            if keep(self, index) {
-                self.push(list, index);
-            }
+    /// Appends all of another list.
+    #[inline]
+    pub fn append(&mut self, list: &mut List, more: List) {
+        if list.is_empty() {
+            *list = more;
+        } else if !more.is_empty() {
+            self.table.at_mut(list.tail).next = more.head;
+            list.tail = more.tail;
+            list.count += more.count;
         }
     }
 }
@@ -237,10 +239,10 @@ mod tests {
                         }
                     }
                     _ => {
-                        let mut dropped = std::vec::Vec::new();
-                        slots.retain(&mut lists[which], |_, index| { let keep = index % 2 == 0; if !keep { dropped.push(index); } keep });
-                        for index in dropped { slots.release(index); }
-                        model[which].retain(|index| index % 2 == 0);
+                        let more = core::mem::take(&mut lists[(which + 1) % 3]);
+                        slots.append(&mut lists[which], more);
+                        let mut moved = core::mem::take(&mut model[(which + 1) % 3]);
+                        model[which].append(&mut moved);
                     }
                 }
                 prop_assert_eq!(usize::from(slots.used()), model.iter().map(VecDeque::len).sum::<usize>());

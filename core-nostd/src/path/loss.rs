@@ -4,16 +4,13 @@
 //! the newest transmission that the receiver echoes, is lost. The in-flight list is in TSN order, so its front answers.
 
 use super::inflight::{List, Slots};
+use crate::wire::AckBlock;
 
 /// What the sender learns of the packets of one path from one acknowledgment.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
-    /// The next PSN the receiver expects.
-    pub cumulative: u32,
-    /// Bit i: `cumulative + i` was received.
-    pub sack: &'a [u64; 4],
-    /// The newest transmission received.
-    pub newest_tsn: u32,
+    /// What the receiver has of the path.
+    pub block: &'a AckBlock,
     /// Packets by which the path may reorder.
     pub tolerance: u32,
     /// The newest transmission is a PROBE, and what left before this time left a round trip before it: nothing reorders by as much.
@@ -26,20 +23,6 @@ impl Evidence<'_> {
     fn settles(&self, sent_ns: u32) -> bool {
         self.settled_ns
             .is_some_and(|settled| settled.wrapping_sub(sent_ns) < 1 << 31)
-    }
-
-    /// Whether the receiver has accepted `psn`.
-    #[inline]
-    #[must_use]
-    pub fn acknowledges(&self, psn: u32) -> bool {
-        let distance = psn.wrapping_sub(self.cumulative);
-        if distance >= 1 << 31 {
-            return true;
-        }
-        if distance >= 256 {
-            return false;
-        }
-        self.sack[(distance >> 6) as usize] >> (distance & 63) & 1 != 0
     }
 }
 
@@ -67,11 +50,11 @@ pub fn decide<const SLOTS: usize>(
         let index = inflight.first()?;
         let slot = slots.at(index);
         // spec: MR-LOSS-001
-        let age = evidence.newest_tsn.wrapping_sub(slot.tsn);
+        let age = evidence.block.newest_tsn.wrapping_sub(slot.tsn);
         if age >= 1 << 31 {
             return None;
         }
-        let delivered = evidence.acknowledges(slot.psn);
+        let delivered = evidence.block.acknowledges(slot.psn);
         slots.pop(inflight);
         if delivered {
             return Some((index, Verdict::Delivered));
@@ -86,18 +69,9 @@ pub fn decide<const SLOTS: usize>(
 
 /// Puts undecided slots back in front of the younger ones.
 #[inline]
-pub fn restore<const SLOTS: usize>(
-    slots: &mut Slots<SLOTS>,
-    inflight: &mut List,
-    mut undecided: List,
-) {
-    if undecided.is_empty() {
-        return;
-    }
-    while let Some(index) = slots.pop(inflight) {
-        slots.push(&mut undecided, index);
-    }
-    *inflight = undecided;
+pub fn restore<const SLOTS: usize>(slots: &mut Slots<SLOTS>, inflight: &mut List, undecided: List) {
+    let younger = core::mem::replace(inflight, undecided);
+    slots.append(inflight, younger);
 }
 
 #[cfg(test)]
@@ -143,10 +117,14 @@ mod tests {
                 let i = psn - cumulative;
                 sack[(i / 64) as usize] |= 1 << (i % 64);
             }
-            let evidence = Evidence {
+            let block = AckBlock {
                 cumulative,
-                sack: &sack,
+                sack,
                 newest_tsn,
+                ..AckBlock::default()
+            };
+            let evidence = Evidence {
+                block: &block,
                 tolerance,
                 settled_ns: None,
             };

@@ -31,7 +31,7 @@ pub const ACK_DELAY_UNIT_NS: u32 = 16;
 /// | 24 | 20 | u32 | packets received |
 /// | 28 | 24 | u32 | rate hint |
 /// | 32 | 28 | 4 x u64 | SACK vector |
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct AckBlock {
     /// Path slot.
@@ -59,11 +59,15 @@ pub struct AckBlock {
 }
 
 impl AckBlock {
-    /// Whether the SACK vector holds PSN `cumulative + distance`.
+    /// Whether the receiver has accepted `psn`.
     #[inline]
     #[must_use]
-    pub fn holds(&self, distance: u8) -> bool {
-        let word = self.sack.get(usize::from(distance / 64)).copied();
+    pub fn acknowledges(&self, psn: u32) -> bool {
+        let distance = psn.wrapping_sub(self.cumulative);
+        if distance >= 1 << 31 {
+            return true;
+        }
+        let word = self.sack.get((distance / 64) as usize).copied();
         word.unwrap_or(0) >> (distance % 64) & 1 == 1
     }
 
@@ -435,7 +439,9 @@ mod tests {
             sack: [2, 1 << 63, 0, 1 << 63],
             ..BLOCK
         };
-        let held: Vec<u8> = (0..=255).filter(|&i| block.holds(i)).collect();
+        let held: Vec<u8> = (0..=255)
+            .filter(|&i| block.acknowledges(block.cumulative.wrapping_add(i.into())))
+            .collect();
         assert_eq!(held, [1, 127, 255]);
     }
 
