@@ -371,15 +371,6 @@ impl<const REGIONS: usize> Regions<REGIONS> {
             .get(index.0)
             .is_some_and(|entry| entry.key != 0)
     }
-
-    /// The base address under which peers know the region.
-    #[must_use]
-    pub fn base(&self, index: RegionIndex) -> Option<u64> {
-        self.entries
-            .get(index.0)
-            .filter(|entry| entry.key != 0)
-            .map(|entry| entry.base)
-    }
 }
 
 #[cfg(test)]

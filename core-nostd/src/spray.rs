@@ -52,13 +52,6 @@ impl<const PATHS: usize> Wheel<PATHS> {
         *self.next.at(u16::from(path)) != NONE
     }
 
-    /// Whether no path is.
-    #[inline(always)]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.occupied == 0
-    }
-
     /// Lets a path wait for its turn, if it does not already. One that was away starts at the present.
     #[inline]
     pub fn insert(&mut self, path: u8) {

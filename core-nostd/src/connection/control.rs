@@ -3,6 +3,7 @@
 use super::outbound::GAP_MEMORY;
 use super::{Connection, PathState, Shared, State, due};
 use crate::path::inflight::NONE;
+use crate::stats::DropReason;
 use crate::time::{Duration, Instant};
 use crate::transmit::{Class, Ecn, HEADER_BUFFER, Transmit};
 use crate::wire::{
@@ -322,25 +323,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A FENCE of the peer: the generation ends here, and the peer is told what of it arrived.
-    pub(crate) fn handle_fence(&mut self, fence: &Fence) -> Result<(), crate::stats::DropReason> {
-        use crate::stats::DropReason;
-        let path = self
-            .receive_paths
-            .get_mut(u16::from(fence.path))
-            .ok_or(DropReason::UnknownPath)?;
-        if fence.path >= self.agreed.paths {
-            return Err(DropReason::UnknownPath);
-        }
-        // spec: MR-FENCE-008
-        if path.is_frozen() && fence.generation == path.generation().wrapping_add(1) {
-            // A generation of which nothing arrived at all is ended, too.
-            *path = crate::path::receive::ReceivePath::new(fence.generation, path.reply);
-        }
-        if fence.generation != path.generation() {
-            return Err(DropReason::WrongGeneration);
+    pub(crate) fn handle_fence(&mut self, fence: &Fence) -> Result<(), DropReason> {
+        // A generation of which nothing arrived at all is ended, too; one that has ended is said to have.
+        match self.current_generation(fence.path, fence.generation) {
+            Ok(()) | Err(DropReason::Frozen) => {}
+            Err(other) => return Err(other),
         }
         // spec: MR-FENCE-004
-        path.freeze();
+        self.receive_paths.at_mut(u16::from(fence.path)).freeze();
         self.ack_now.remove(fence.path);
         self.ack_later.remove(fence.path);
         // spec: MR-FENCE-005

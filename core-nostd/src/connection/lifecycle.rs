@@ -1,6 +1,6 @@
 //! Establishing and ending a connection.
 
-use super::{Connection, State, Timer, due};
+use super::{Connection, State, Timer, Timers, due};
 use crate::config::EndpointConfig;
 use crate::handshake::{Agreed, agree};
 use crate::path::receive::ReceivePath;
@@ -249,12 +249,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     // spec: MR-CLOSE-005
     fn linger(&self) -> Duration {
-        let round_trips = Duration::from_nanos(8 * u64::from(self.min_rtt_ns()));
-        if round_trips > LINGER {
-            round_trips
-        } else {
-            LINGER
-        }
+        Duration::from_nanos(8 * u64::from(self.min_rtt_ns())).max(LINGER)
     }
 
     /// While closing: when this side's work is done, the peer is told.
@@ -327,8 +322,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// No path answers.
-    pub(super) fn fail(&mut self, _now: Instant, reason: CloseReason) {
-        self.end(reason, Status::ConnectionLost);
+    pub(super) fn lose(&mut self) {
+        self.end(CloseReason::Unreachable, Status::ConnectionLost);
     }
 
     /// The peer refused the connection.
@@ -360,18 +355,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.closed = (!unknown).then_some(reason);
         self.events = true;
         self.planes_reported = self.planes_down;
-        for timer in [
-            Timer::Ack,
-            Timer::Pace,
-            Timer::Probe,
-            Timer::Retry,
-            Timer::Setup,
-            Timer::Idle,
-            Timer::Paths,
-            Timer::Hint,
-        ] {
-            self.timers.clear(timer);
-        }
+        self.timers = Timers::new();
         self.due &= due::CLOSE | due::CLOSE_ACK;
     }
 

@@ -241,7 +241,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                         Flags::NONE.with(Flags::SOLICITED, message.has(OutMessage::SOLICITED));
                 }
             }
-            new.local = message.local(0, 0);
+            new.local = message.local();
             new.identity = message.identity();
         }
         let mut fixed = [0; DATA_SIZE];

@@ -1,6 +1,6 @@
 //! Work requests in, completions and events out.
 
-use super::{Connection, Shared, State, Timer, due};
+use super::{Connection, State, Timer, due};
 use crate::memory::{Access, LocalSlice, Regions};
 use crate::message::outgoing::{NONE, OutMessage, Progress};
 use crate::message::receives::Receives;
@@ -30,7 +30,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if self.state != State::Established {
             return Err(PostError::NotEstablished);
         }
-        if stream >= self.agreed.streams || usize::from(stream) >= STREAMS {
+        if stream >= self.agreed.streams {
             return Err(PostError::UnknownStream);
         }
         // spec: MR-STREAM-003
@@ -184,19 +184,16 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Posts a buffer to a stream's own queue.
-    pub(crate) fn post_receive<const R: usize, const V: usize>(
+    pub(crate) fn post_receive<const V: usize>(
         &mut self,
-        shared: &mut Shared<R, V>,
+        receives: &mut Receives<V>,
         stream: u16,
         request: &ReceiveRequest,
     ) -> Result<(), PostError> {
-        if !matches!(
-            self.state,
-            State::Established | State::Closing | State::PeerClosing
-        ) {
+        if !self.is_open() {
             return Err(PostError::NotEstablished);
         }
-        if stream >= self.agreed.streams || usize::from(stream) >= STREAMS {
+        if stream >= self.agreed.streams {
             return Err(PostError::UnknownStream);
         }
         let record = self.streams.at_mut(stream);
@@ -206,10 +203,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if record.shared.is_some() {
             return Err(PostError::WrongQueue);
         }
-        if !shared.receives.post(&mut record.receives, request) {
+        if !receives.post(&mut record.receives, request) {
             return Err(PostError::QueueFull);
         }
-        self.complete_awaiting(&mut shared.receives, stream);
+        self.complete_awaiting(receives, stream);
         Ok(())
     }
 

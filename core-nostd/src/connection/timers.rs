@@ -6,7 +6,6 @@ use crate::path::rtt::Rtt;
 use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::Controller;
 use crate::time::{Duration, Instant};
-use crate::work::CloseReason;
 
 /// What a timer is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -336,7 +335,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 deadline = now + timeout;
             }
             if now >= deadline {
-                self.fail(now, CloseReason::Unreachable);
+                self.lose();
                 return;
             }
             // Not later: what was acknowledged may leave a response awaited.
@@ -364,7 +363,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 due
             }
         } else if now >= self.answered_at + rest {
-            self.fail(now, CloseReason::Unreachable);
+            self.lose();
             return;
         } else {
             self.ask(now)

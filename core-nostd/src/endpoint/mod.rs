@@ -245,7 +245,7 @@ where
                 let entries = self.entries.borrow_mut();
                 let (index, record) =
                     find(entries, self.index_mask, handle.0).ok_or(PostError::UnknownConnection)?;
-                record.post_receive(&mut self.shared, stream, receive)?;
+                record.post_receive(&mut self.shared.receives, stream, receive)?;
                 self.touched(index);
             }
             ReceiveQueue::Shared(number) => {

@@ -218,17 +218,17 @@ impl OutMessage {
         self.progress = Progress::Open;
     }
 
-    /// The local place of `length` bytes at `offset` of the message, unless it is inline.
+    /// Where the message begins, unless it is inline.
     #[inline]
     #[must_use]
-    pub const fn local(&self, offset: u32, length: u32) -> Option<LocalSlice> {
+    pub const fn local(&self) -> Option<LocalSlice> {
         if self.has(Self::INLINE) {
             return None;
         }
         Some(LocalSlice {
             region: RegionIndex(self.region),
-            offset: self.local_offset.wrapping_add(offset as u64),
-            length,
+            offset: self.local_offset,
+            length: 0,
         })
     }
 }

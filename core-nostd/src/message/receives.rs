@@ -28,18 +28,6 @@ impl Queue {
         base: 0,
     };
 
-    /// Buffers posted and not used up.
-    #[must_use]
-    pub const fn len(&self) -> u16 {
-        self.count
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// How many were used up: the sequence number of the first.
     #[must_use]
     pub const fn used_up(&self) -> u32 {
@@ -195,11 +183,6 @@ impl<const RECEIVES: usize> Receives<RECEIVES> {
         *self.shared.get_mut(usize::from(number))? = queue;
         self.table.at_mut(index).bound = true;
         Some(index)
-    }
-
-    /// Gives a buffer back that was bound to a message that will not be placed.
-    pub fn unbind(&mut self, index: u16) {
-        self.table.at_mut(index).bound = false;
     }
 
     /// A region is no more: buffers in it have no place, whatever is registered under its index later.

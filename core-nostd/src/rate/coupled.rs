@@ -253,9 +253,7 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
     fn tick(&mut self, now: Instant) {
         if self.hint_mbps == 0
             || now.since(self.hinted_at)
-                <= self
-                    .round_trips(HINT_ROUND_TRIPS)
-                    .max_with(MINIMUM_HINT_LIFE)
+                <= self.round_trips(HINT_ROUND_TRIPS).max(MINIMUM_HINT_LIFE)
         {
             return;
         }
@@ -295,16 +293,6 @@ impl<const PATHS: usize> Controller for Coupled<PATHS> {
 
 /// A hint lives at least this long, so that a scheduler's pause at a software endpoint is not silence.
 const MINIMUM_HINT_LIFE: Duration = Duration::from_micros(50);
-
-trait MaxWith {
-    fn max_with(self, other: Self) -> Self;
-}
-
-impl MaxWith for Duration {
-    fn max_with(self, other: Self) -> Self {
-        if self > other { self } else { other }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -44,12 +44,6 @@ impl Pacer {
         self.credit = self.full_interval.saturating_mul(u64::from(burst));
     }
 
-    /// The rate in Mbit/s; 0: none.
-    #[must_use]
-    pub const fn mbps(&self) -> u32 {
-        self.mbps
-    }
-
     /// When the next packet may leave, if a rate is set and it is not yet.
     #[inline]
     #[must_use]

@@ -1,6 +1,6 @@
 //! The 16 bytes with which every datagram begins.
 
-use core::ops::{BitOr, BitOrAssign};
+use core::ops::BitOr;
 
 use super::bytes::{put, u8_at, u32_at, zero};
 use super::error::{DecodeError, short};
@@ -162,13 +162,6 @@ impl BitOr for Flags {
     #[inline]
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
-    }
-}
-
-impl BitOrAssign for Flags {
-    #[inline]
-    fn bitor_assign(&mut self, other: Self) {
-        self.0 |= other.0;
     }
 }
 
@@ -395,7 +388,7 @@ mod tests {
     #[test]
     fn flags_are_a_set() {
         let mut flags = Flags::NONE.with(Flags::SOLICITED, true);
-        flags |= Flags::ACK_REQUEST;
+        flags = flags | Flags::ACK_REQUEST;
         assert_eq!(flags, Flags(5));
         assert_eq!(flags.with(Flags::SOLICITED, false), Flags::ACK_REQUEST);
         assert_eq!(flags.and(Flags::SOLICITED), Flags::SOLICITED);
