@@ -100,16 +100,18 @@ impl<const PATHS: usize> Wheel<PATHS> {
         Some(path)
     }
 
-    /// Moves a path's virtual time on for `packets` that it carries. Weights are relative to `mean`, any unit:
+    /// Moves a path's virtual time on for `packets` that it carries. `window` is the sum of the weights of `count` paths, in any unit:
     /// a path of mean weight moves by four buckets a packet.
     #[inline]
     // spec: MR-PATH-018
-    pub fn charge(&mut self, path: u8, packets: u32, weight: u32, mean: u32) {
-        let stride = if weight == mean {
+    pub fn charge(&mut self, path: u8, packets: u32, weight: u32, window: u32, count: u16) {
+        let (window, count) = (u64::from(window), u64::from(count));
+        let scaled = u64::from(weight) * count;
+        let stride = if window.wrapping_sub(scaled) < count {
             4 << FRACTION
         } else {
-            let mean = u64::from(mean) << (2 + FRACTION);
-            (mean / u64::from(weight.max(1))).clamp(1 << (FRACTION - 4), 31 << FRACTION) as u32
+            let stride = (window << (2 + FRACTION)) / scaled.max(1);
+            stride.clamp(1 << (FRACTION - 4), 31 << FRACTION) as u32
         };
         let present = self.now << FRACTION;
         let time = self.virtual_time.at_mut(u16::from(path));
@@ -127,7 +129,7 @@ mod tests {
 
     fn run<const P: usize>(weights: [u32; P], rounds: u32) -> [u32; P] {
         let mut wheel = Wheel::<P>::new();
-        let mean = weights.iter().sum::<u32>() / P as u32;
+        let window = weights.iter().sum();
         let mut carried = [0; P];
         for path in 0..P as u8 {
             wheel.insert(path);
@@ -135,7 +137,7 @@ mod tests {
         for _ in 0..rounds {
             let path = wheel.take().unwrap();
             carried[path as usize] += 1;
-            wheel.charge(path, 1, weights[path as usize], mean);
+            wheel.charge(path, 1, weights[path as usize], window, P as u16);
             wheel.insert(path);
         }
         carried
@@ -172,7 +174,7 @@ mod tests {
                 if take {
                     let taken = wheel.take();
                     prop_assert_eq!(taken.is_none(), waiting.is_empty());
-                    if let Some(path) = taken { prop_assert!(waiting.remove(&path)); wheel.charge(path, 1, weight, 1000); }
+                    if let Some(path) = taken { prop_assert!(waiting.remove(&path)); wheel.charge(path, 1, weight, 1000, 1); }
                 } else { wheel.insert(path); waiting.insert(path); }
                 for path in 0..10 { prop_assert_eq!(wheel.is_waiting(path), waiting.contains(&path)); }
             }

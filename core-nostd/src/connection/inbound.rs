@@ -222,7 +222,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             return Ok(());
         }
-        let index = self.open_message(header, data, payload, 0, NO_BUFFER)?;
+        let index = match self.incoming.find(data.stream, data.msn) {
+            Some(index) => self.continue_message(index, data, payload)?,
+            None => self.begin_message(header, data, 0, NO_BUFFER)?,
+        };
         if let Some((region, offset)) = place
             && memory.place(region, offset, payload).is_err()
         {
@@ -257,7 +260,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 if self.incoming.at(index).attempt != attempt {
                     return Err(DropReason::StaleMessage);
                 }
-                self.open_message(header, data, payload, attempt, NO_BUFFER)?
+                self.continue_message(index, data, payload)?
             }
             _ => {
                 if let Some(index) = known {
@@ -272,7 +275,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 if let Some(index) = known {
                     self.incoming.remove(index);
                 }
-                self.open_message(header, data, payload, attempt, buffer)?
+                self.begin_message(header, data, attempt, buffer)?
             }
         };
         let local = shared.receives.local(self.incoming.at(index).buffer);
@@ -337,28 +340,30 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         Ok(buffer)
     }
 
-    /// The record of a message that a packet belongs to; a new one if there is none. The packet fits what is known of it.
+    /// The record of a message that has begun, if another packet fits what is known of it.
     #[inline(always)]
-    fn open_message(
+    fn continue_message(&self, index: u16, data: Data, payload: &[u8]) -> Result<u16, DropReason> {
+        let entry = self.incoming.at(index);
+        // spec: MR-MSG-007
+        if entry.progress != InProgress::Open
+            || entry.opcode != data.opcode
+            || entry.length != data.length
+            || payload.len() as u32 > entry.remaining
+        {
+            return Err(DropReason::InconsistentMessage);
+        }
+        Ok(index)
+    }
+
+    /// A record of a message that begins.
+    #[inline(always)]
+    fn begin_message(
         &mut self,
         header: Header,
         data: Data,
-        payload: &[u8],
         attempt: u8,
         buffer: u16,
     ) -> Result<u16, DropReason> {
-        if let Some(index) = self.incoming.find(data.stream, data.msn) {
-            let entry = self.incoming.at(index);
-            // spec: MR-MSG-007
-            if entry.progress != InProgress::Open
-                || entry.opcode != data.opcode
-                || entry.length != data.length
-                || payload.len() as u32 > entry.remaining
-            {
-                return Err(DropReason::InconsistentMessage);
-            }
-            return Ok(index);
-        }
         self.incoming
             .insert(InMessage {
                 msn: data.msn,

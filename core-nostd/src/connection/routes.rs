@@ -79,10 +79,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let path = self.run_path;
         self.run_left = 0;
         let weight = self.controller.weight(path);
-        let count = u32::from(self.usable_count.max(1));
         if self.run_carried != 0 {
-            self.wheel
-                .charge(path, u32::from(self.run_carried), weight, window / count);
+            self.wheel.charge(
+                path,
+                u32::from(self.run_carried),
+                weight,
+                window,
+                self.usable_count.max(1),
+            );
         }
         self.run_carried = 0;
         self.offer(path);
