@@ -6,16 +6,16 @@ use metaroce_core::config::{ConnectionConfig, EndpointConfig};
 use metaroce_core::time::Instant;
 use metaroce_core::work::Event;
 
+use crate::endpoint::{
+    self as core, DropReason, FIRST_SOURCE_PORT, HEADER_BUFFER, ReceiveMeta, Transmit, Transport,
+    address, host_of,
+};
 use crate::inspect;
 use crate::memory::SimMemory;
 use crate::packet::{Class, Ecn, HostId, Packet};
 use crate::random::{Purpose, Stream};
 use crate::simulation::Station;
 use crate::time::Time;
-use crate::transport::{
-    self, DropReason, FIRST_SOURCE_PORT, HEADER_BUFFER, ReceiveMeta, Transmit, Transport, address,
-    host_of,
-};
 
 /// Whether payloads exist.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -208,10 +208,10 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
         let mut source = address(packet.source, packet.plane);
         source.set_port(packet.source_port);
         let ecn = match packet.ecn {
-            Ecn::NotEct => transport::Ecn::NotEct,
-            Ecn::Ect0 => transport::Ecn::Ect0,
-            Ecn::Ect1 => transport::Ecn::Ect1,
-            Ecn::Ce => transport::Ecn::Ce,
+            Ecn::NotEct => core::Ecn::NotEct,
+            Ecn::Ect0 => core::Ecn::Ect0,
+            Ecn::Ect1 => core::Ecn::Ect1,
+            Ecn::Ce => core::Ecn::Ce,
         };
         self.memory.set_now(now);
         let at = self.instant(now);
@@ -288,14 +288,14 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
         packet.plane = transmit.plane;
         packet.source_port = FIRST_SOURCE_PORT + transmit.entropy;
         packet.class = match transmit.class {
-            transport::Class::Data => Class::Data,
-            transport::Class::Control => Class::Control,
+            core::Class::Data => Class::Data,
+            core::Class::Control => Class::Control,
         };
         packet.ecn = match transmit.ecn {
-            transport::Ecn::NotEct => Ecn::NotEct,
-            transport::Ecn::Ect0 => Ecn::Ect0,
-            transport::Ecn::Ect1 => Ecn::Ect1,
-            transport::Ecn::Ce => Ecn::Ce,
+            core::Ecn::NotEct => Ecn::NotEct,
+            core::Ecn::Ect0 => Ecn::Ect0,
+            core::Ecn::Ect1 => Ecn::Ect1,
+            core::Ecn::Ce => Ecn::Ce,
         };
         self.count_sent(now, &packet.bytes, u64::from(packet.wire_bytes));
         true

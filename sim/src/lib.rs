@@ -7,12 +7,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod endpoint;
 pub mod engine;
 pub mod faults;
 pub mod host;
 pub mod inspect;
 pub mod memory;
 pub mod network;
+pub mod node;
 pub mod packet;
 pub mod port;
 pub mod random;
@@ -22,3 +24,4 @@ pub mod simulation;
 pub mod time;
 pub mod topology;
 pub mod transport;
+pub mod workload;

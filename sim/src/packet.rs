@@ -1,5 +1,7 @@
 //! Packets on their way, in a slab whose slots keep their buffers.
 
+use crate::time::Time;
+
 /// The traffic class of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Class {
@@ -39,6 +41,36 @@ pub type HostId = u32;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PacketId(pub u32);
 
+/// The header of a packet of a transport that is a model here, not an implementation: what such transports say to each
+/// other, without a byte layout. Each uses the fields that it needs, and says in its module for what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Segment {
+    /// What the packet is, by the transport's own numbers; 0 is data for all of them.
+    pub kind: u8,
+    /// Bits with a meaning of the transport's own.
+    pub flags: u8,
+    /// Entropy, virtual lane or whatever else is small.
+    pub lane: u16,
+    /// The flow (queue pair, delivery context) at both ends.
+    pub flow: u32,
+    /// The message.
+    pub message: u32,
+    /// Where in the message the payload begins, in packets.
+    pub offset: u32,
+    /// Length of the payload, in bytes.
+    pub payload: u32,
+    /// Packet sequence number.
+    pub sequence: u64,
+    /// Everything before this was received.
+    pub cumulative: u64,
+    /// Selective acknowledgments.
+    pub vector: u64,
+    /// A length, a credit or a rate.
+    pub value: u64,
+    /// When the packet, or that which it answers, was sent.
+    pub stamp: Time,
+}
+
 /// A datagram with what the network needs to know of it.
 #[derive(Clone, Debug, Default)]
 pub struct Packet {
@@ -62,6 +94,12 @@ pub struct Packet {
     pub ecn: Ecn,
     /// Bits were flipped on the way (in `bytes` too, where the payload is real).
     pub corrupted: bool,
+    /// A full queue cut off its payload.
+    pub trimmed: bool,
+    /// The header, where the transport is a model; `bytes` are empty then.
+    pub segment: Segment,
+    /// The port over which it came to the switch that it is in.
+    pub(crate) ingress: u32,
 }
 
 /// All packets in flight.
@@ -90,6 +128,7 @@ impl Packets {
             Some(index) => {
                 self.slots[index as usize].bytes.clear();
                 self.slots[index as usize].corrupted = false;
+                self.slots[index as usize].trimmed = false;
                 PacketId(index)
             }
             None => {
@@ -117,6 +156,9 @@ impl Packets {
             class: original.class,
             ecn: original.ecn,
             corrupted: original.corrupted,
+            trimmed: original.trimmed,
+            segment: original.segment,
+            ingress: original.ingress,
         };
         copy
     }

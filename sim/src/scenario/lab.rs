@@ -7,13 +7,13 @@ use metaroce_core::work::{
     WorkFlags, WorkRequest,
 };
 
+use crate::endpoint::{LargeEndpoint, address};
 use crate::host::{Host, Payload};
 use crate::memory::VirtualMemory;
 use crate::packet::HostId;
 use crate::simulation::{Simulation, Stop};
 use crate::time::Time;
 use crate::topology::Topology;
-use crate::transport::{LargeEndpoint, address};
 
 /// A host of a scenario.
 pub type LabHost = Host<LargeEndpoint, VirtualMemory>;

@@ -1,8 +1,8 @@
 //! How a run ends: everything quiet, everything closed, nothing dropped without reason.
 
 use metaroce_core::wire::DecodeError;
+use metaroce_sim::endpoint::{DropReason, Transport};
 use metaroce_sim::time::Time;
-use metaroce_sim::transport::{DropReason, Transport};
 
 use crate::plan::Mode;
 use crate::world::World;

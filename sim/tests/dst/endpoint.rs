@@ -8,7 +8,7 @@ use metaroce_core::time::Instant;
 use metaroce_core::work::{
     ConnectionHandle, Event, PostError, ReceiveQueue, ReceiveRequest, WorkRequest,
 };
-use metaroce_sim::transport::{
+use metaroce_sim::endpoint::{
     CloseMode, ConnectionStatistics, DropReason, HEADER_BUFFER, LargeEndpoint, PathStatistics,
     ReceiveMeta, SmallEndpoint, Transmit, Transport,
 };

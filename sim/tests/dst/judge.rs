@@ -9,9 +9,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use metaroce_core::work::{CloseReason, Completion, CompletionKind, Status};
+use metaroce_sim::endpoint::CloseMode;
 use metaroce_sim::packet::HostId;
 use metaroce_sim::time::Time;
-use metaroce_sim::transport::CloseMode;
 
 use crate::effect::{effect, give_back, kind_of};
 use crate::operations::DirectionPlan;

@@ -29,7 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use metaroce_sim::transport::DropReason;
+use metaroce_sim::endpoint::DropReason;
 use world::{Outcome, World};
 
 fn variable(name: &str) -> Option<u64> {

@@ -5,9 +5,9 @@ use metaroce_core::work::{
     ConnectionHandle, Operation, PostError, ReceiveQueue, ReceiveRequest, Source, WorkFlags,
     WorkRequest,
 };
+use metaroce_sim::endpoint::Transport;
 use metaroce_sim::packet::HostId;
 use metaroce_sim::time::Time;
-use metaroce_sim::transport::Transport;
 
 use crate::content;
 use crate::plan::{Bad, FORBIDDEN, INBOX, Kind, OpPlan, Range, SHARED, SOURCE, TARGET, WORDS};

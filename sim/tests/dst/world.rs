@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use metaroce_core::config::ConnectionConfig;
 use metaroce_core::memory::Region;
 use metaroce_core::work::{CloseReason, ConnectionHandle, Event};
+use metaroce_sim::endpoint::{CloseMode, DropReason, Transport, address};
 use metaroce_sim::host::{Host, Payload, secret, set_addresses};
 use metaroce_sim::packet::HostId;
 use metaroce_sim::simulation::{Simulation, Stop};
 use metaroce_sim::time::Time;
-use metaroce_sim::transport::{CloseMode, DropReason, Transport, address};
 
 use crate::content;
 use crate::endpoint::AnyEndpoint;

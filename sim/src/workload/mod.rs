@@ -1,0 +1,3 @@
+//! What hosts are to do: [`program`] is the graph that every workload becomes.
+
+pub mod program;
