@@ -2,15 +2,16 @@
 
 use crate::engine::EventQueue;
 use crate::faults::{Drop, FaultConfig, Faults, Verdict};
-use crate::packet::{HostId, Packet, PacketId, Packets};
-use crate::port::{Node, Port, PortConfig, PortId};
-use crate::random::{Purpose, Stream};
+use crate::packet::{Class, HostId, PacketId, Packets};
+use crate::port::{FlowControl, Node, Port, PortConfig, PortId};
+use crate::routing;
+use crate::switch::{Switch, SwitchConfig, fold};
 use crate::time::Time;
 
 /// What can happen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// The packet on a port's line has left it.
+    /// A port's line is free.
     LineFree(PortId),
     /// The first packet on a port's wire arrives.
     Arrive(PortId),
@@ -20,6 +21,12 @@ pub(crate) enum Event {
     Timer(HostId),
     /// A link goes up or down.
     Link(PortId, bool),
+    /// The switches know by now what links are up.
+    Reroute,
+    /// A port is told to pause, or to go on.
+    Pause(PortId, bool),
+    /// A port is given back credit for so many bytes.
+    Credit(PortId, u32),
     /// A time that the scenario asked for.
     Alarm(u32),
 }
@@ -39,15 +46,6 @@ pub(crate) enum Outcome {
     Alarm(u32),
 }
 
-/// A switch: for every host the ports that lead to it.
-#[derive(Clone, Debug, Default)]
-struct Switch {
-    /// By host: where in `choices`, and how many.
-    routes: Vec<(u32, u32)>,
-    choices: Vec<PortId>,
-    salt: u64,
-}
-
 /// The network.
 #[derive(Clone, Debug)]
 pub struct Network {
@@ -59,10 +57,13 @@ pub struct Network {
     switches: Vec<Switch>,
     /// By host and plane.
     host_ports: Vec<Vec<PortId>>,
+    /// How long switches need to learn that a link went up or down; never, if not set.
+    pub reroute_after: Option<Time>,
     seed: u64,
     trace: u64,
     hops: u64,
     unroutable: u64,
+    overrun: u64,
     /// Print every packet that arrives or is dropped.
     pub verbose: bool,
 }
@@ -77,10 +78,12 @@ impl Network {
             events: EventQueue::new(),
             switches: Vec::new(),
             host_ports: Vec::new(),
+            reroute_after: None,
             seed,
             trace: 0,
             hops: 0,
             unroutable: 0,
+            overrun: 0,
             verbose: false,
         }
     }
@@ -92,13 +95,10 @@ impl Network {
     }
 
     /// Adds a switch.
-    pub fn add_switch(&mut self) -> u32 {
-        let index = self.switches.len() as u64;
-        let salt = Stream::new(self.seed, Purpose::Salt, index).bits();
-        self.switches.push(Switch {
-            salt,
-            ..Switch::default()
-        });
+    pub fn add_switch(&mut self, config: SwitchConfig) -> u32 {
+        let index = self.switches.len();
+        self.switches
+            .push(Switch::new(config, self.seed, index as u64));
         index as u32
     }
 
@@ -113,15 +113,18 @@ impl Network {
         id
     }
 
-    /// Lets a switch reach a host over any of `ports`, chosen by a hash of addresses and source port.
-    pub fn add_route(&mut self, switch: u32, host: HostId, ports: &[PortId]) {
-        let switch = &mut self.switches[switch as usize];
-        let first = switch.choices.len() as u32;
-        switch.choices.extend_from_slice(ports);
-        if switch.routes.len() <= host as usize {
-            switch.routes.resize(host as usize + 1, (0, 0));
+    /// Lets every switch send to every host over all shortest routes. To be called when all ports are there.
+    pub fn set_routes(&mut self) {
+        let routes = routing::compute(&self.ports, self.host_ports.len(), self.switches.len());
+        for (switch, routes) in self.switches.iter_mut().zip(routes) {
+            switch.set_routes(routes);
         }
-        switch.routes[host as usize] = (first, ports.len() as u32);
+    }
+
+    /// The ports over which a switch sends to a host.
+    #[must_use]
+    pub fn choices(&self, switch: u32, host: HostId) -> &[PortId] {
+        self.switches[switch as usize].choices(host)
     }
 
     /// Lets things go wrong on a port's wire.
@@ -134,6 +137,9 @@ impl Network {
     /// wire arrives.
     pub fn schedule_link(&mut self, at: Time, port: PortId, up: bool) {
         self.events.push(at, Event::Link(port, up));
+        if let Some(after) = self.reroute_after {
+            self.events.push(at + after, Event::Reroute);
+        }
     }
 
     /// The port of a host on a plane.
@@ -154,6 +160,18 @@ impl Network {
         self.host_ports.len()
     }
 
+    /// How many switches there are.
+    #[must_use]
+    pub fn switches(&self) -> usize {
+        self.switches.len()
+    }
+
+    /// The most bytes that the queues of a switch held together.
+    #[must_use]
+    pub fn max_used_bytes(&self, switch: u32) -> u64 {
+        self.switches[switch as usize].max_used_bytes
+    }
+
     /// The present.
     #[must_use]
     pub fn now(&self) -> Time {
@@ -172,42 +190,92 @@ impl Network {
         self.hops
     }
 
+    /// Packets that came to a switch that knew no way for them.
+    #[must_use]
+    pub fn unroutable(&self) -> u64 {
+        self.unroutable
+    }
+
+    /// Packets for which a switch had no room though it had asked for a pause in time: its headroom is too small.
+    #[must_use]
+    pub fn overrun(&self) -> u64 {
+        self.overrun
+    }
+
     /// Events so far.
     #[must_use]
     pub fn events_processed(&self) -> u64 {
         self.events.processed()
     }
 
-    /// Whether no port lost count of a packet, and none is in the slab that is at no port.
+    /// Whether no port and no switch lost count of a packet or byte, and no packet is in the slab that is at no port.
     #[must_use]
     pub fn is_conserved(&self) -> bool {
-        let at_ports: u64 = self
-            .ports
-            .iter()
-            .map(|port| u64::from(port.backlog()) + port.wire.len() as u64 + u64::from(port.astray))
-            .sum();
+        let mut at_ports = 0;
+        let mut queued_bytes = vec![0; self.switches.len()];
+        for port in &self.ports {
+            at_ports += port.queued() as usize + port.wire.len() + port.astray as usize;
+            if let Node::Switch(switch) = port.owner {
+                queued_bytes[switch as usize] += port.queued_bytes();
+            }
+        }
         self.ports.iter().all(Port::is_conserved)
-            && at_ports == self.packets.live() as u64
-            && self.unroutable == 0
+            && at_ports == self.packets.live()
+            && self
+                .switches
+                .iter()
+                .zip(queued_bytes)
+                .all(|(switch, bytes)| switch.is_conserved(bytes))
     }
 
     /// Puts a packet into the queue of a port.
     pub(crate) fn enqueue(&mut self, port: PortId, id: PacketId) {
+        let now = self.events.now();
         let at = &mut self.ports[port as usize];
-        if let Err(reason) = at.enqueue(id, self.packets.get_mut(id)) {
-            self.note(port, id, Some(reason));
-            self.packets.release(id);
+        let packet = self.packets.get_mut(id);
+        let taken = match at.owner {
+            Node::Host(_) => at.enqueue(now, id, packet, u64::MAX),
+            Node::Switch(switch) => {
+                let switch = &mut self.switches[switch as usize];
+                let limit = switch.limit(u64::from(packet.wire_bytes));
+                let taken = at.enqueue(now, id, packet, limit);
+                if taken.is_ok() {
+                    switch.take(u64::from(packet.wire_bytes));
+                }
+                taken
+            }
+        };
+        if let Err(reason) = taken {
+            self.discard(port, id, reason);
             return;
         }
-        self.start(port);
+        let at = &mut self.ports[port as usize];
+        if at.is_busy(now) {
+            if !at.line_event {
+                at.line_event = true;
+                let until = at.line_until();
+                self.events.push(until, Event::LineFree(port));
+            }
+        } else {
+            self.start(port);
+        }
     }
 
     /// Handles an event, and says which host it concerns.
     pub(crate) fn handle(&mut self, event: Event) -> Outcome {
         match event {
-            Event::LineFree(port) => self.line_free(port),
+            Event::LineFree(port) => {
+                self.ports[port as usize].line_event = false;
+                self.start(port);
+                self.free(port)
+            }
             Event::Arrive(port) => {
+                let now = self.events.now();
                 let at = &mut self.ports[port as usize];
+                // A packet that was on the line when the link went down left its event behind.
+                if at.wire.front().is_none_or(|&(time, _)| time != now) {
+                    return Outcome::None;
+                }
                 let Some((_, id)) = at.wire.pop_front() else {
                     return Outcome::None;
                 };
@@ -222,41 +290,95 @@ impl Network {
             }
             Event::Timer(host) => Outcome::Timer(host),
             Event::Alarm(token) => Outcome::Alarm(token),
-            Event::Link(port, up) => {
-                let dropped = self.ports[port as usize].set_up(up);
-                for id in dropped {
-                    self.ports[port as usize].forget(self.packets.get(id));
-                    self.packets.release(id);
+            Event::Link(port, up) => self.link(port, up),
+            Event::Reroute => {
+                for port in &mut self.ports {
+                    port.routed = port.is_up();
                 }
+                self.set_routes();
                 Outcome::None
+            }
+            Event::Pause(port, paused) => {
+                let now = self.events.now();
+                self.ports[port as usize].set_paused(now, paused);
+                self.go_on(port)
+            }
+            Event::Credit(port, bytes) => {
+                self.ports[port as usize].gone(bytes);
+                self.go_on(port)
             }
         }
     }
 
-    fn start(&mut self, port: PortId) {
+    fn link(&mut self, port: PortId, up: bool) -> Outcome {
+        let now = self.events.now();
         let at = &mut self.ports[port as usize];
-        if let Some(id) = at.start() {
-            let bytes = u64::from(self.packets.get(id).wire_bytes);
-            let takes = Time::to_send(bytes, at.config.mbps);
-            at.statistics.busy += takes;
-            self.events
-                .push(self.events.now() + takes, Event::LineFree(port));
+        let owner = at.owner;
+        let flying = at.wire.len();
+        let lost = at.set_up(now, up);
+        // The packet on the line was no longer in the switch.
+        let on_line = flying - at.wire.len();
+        for (i, id) in lost.into_iter().enumerate() {
+            let packet = self.packets.get(id);
+            self.ports[port as usize].count(Drop::LinkDown, packet);
+            let bytes = u64::from(packet.wire_bytes);
+            if i >= on_line {
+                if let Node::Switch(switch) = owner {
+                    self.switches[switch as usize].give(bytes);
+                }
+                self.discard(port, id, Drop::LinkDown);
+            } else {
+                self.lose(port, id, Drop::LinkDown);
+            }
+        }
+        self.free(port)
+    }
+
+    /// The host whose line is free.
+    fn free(&self, port: PortId) -> Outcome {
+        match self.ports[port as usize].owner {
+            Node::Host(host) => Outcome::Free(host),
+            Node::Switch(_) => Outcome::None,
         }
     }
 
-    fn line_free(&mut self, port: PortId) -> Outcome {
+    /// A port that was held back may go on.
+    fn go_on(&mut self, port: PortId) -> Outcome {
+        if self.ports[port as usize].line_event {
+            return Outcome::None;
+        }
+        self.start(port);
+        self.free(port)
+    }
+
+    /// Puts the next packet of a port on its line, if it is free.
+    fn start(&mut self, port: PortId) {
         let now = self.events.now();
         let at = &mut self.ports[port as usize];
-        let Some(id) = at.on_line() else {
-            return Outcome::None;
+        let Some(started) = at.start(now, &self.packets) else {
+            return;
         };
-        let packet = self.packets.get_mut(id);
-        at.finish(u64::from(packet.wire_bytes));
+        let until = at.line_until();
+        let owner = at.owner;
+        // Hosts are asked for more whenever their line is free; queues only if something waits.
+        if !at.line_event && (at.queued() > 0 || matches!(owner, Node::Host(_))) {
+            at.line_event = true;
+            self.events.push(until, Event::LineFree(port));
+        }
+        if let Node::Switch(switch) = owner {
+            self.switches[switch as usize].give(u64::from(started.bytes));
+            if started.data {
+                let from = self.packets.get(started.id).ingress;
+                self.leave(from, started.bytes, until);
+            }
+        }
+        let at = &mut self.ports[port as usize];
+        let packet = self.packets.get_mut(started.id);
         let up = at.is_up();
         let verdict = match &mut at.faults {
             _ if !up => Verdict::Lost(Drop::LinkDown),
             Some(faults) => {
-                let verdict = faults.judge(now, packet);
+                let verdict = faults.judge(until, packet);
                 at.statistics.corrupted += u64::from(packet.corrupted);
                 verdict
             }
@@ -267,29 +389,68 @@ impl Network {
         };
         match verdict {
             Verdict::Lost(reason) => {
-                at.count(reason, self.packets.get(id));
-                self.note(port, id, Some(reason));
-                self.packets.release(id);
+                at.count(reason, packet);
+                self.lose(port, started.id, reason);
             }
             Verdict::Through { extra, copy } => {
                 if let Some(later) = copy {
-                    let twin = self.packets.duplicate(id);
-                    self.ports[port as usize].statistics.copies += 1;
-                    self.launch(port, twin, extra + later + Time::from_ps(1));
+                    let twin = self.packets.duplicate(started.id);
+                    let at = &mut self.ports[port as usize];
+                    at.statistics.copies += 1;
+                    at.statistics.copied_bytes += u64::from(started.bytes);
+                    self.launch(port, twin, until, extra + later + Time::from_ps(1));
                 }
-                self.launch(port, id, extra);
+                self.launch(port, started.id, until, extra);
             }
-        }
-        self.start(port);
-        match self.ports[port as usize].owner {
-            Node::Host(host) => Outcome::Free(host),
-            Node::Switch(_) => Outcome::None,
         }
     }
 
-    fn launch(&mut self, port: PortId, id: PacketId, extra: Time) {
+    /// A data packet that came over `link` has left the switch, or will at `at`.
+    fn leave(&mut self, link: PortId, bytes: u32, at: Time) {
+        let from = &mut self.ports[link as usize];
+        let heard = at + from.config.delay;
+        match from.config.flow {
+            FlowControl::None => {}
+            FlowControl::Pause { .. } => {
+                if from.gone(bytes) {
+                    self.events.push(heard, Event::Pause(link, false));
+                }
+            }
+            FlowControl::Credit { .. } => self.events.push(heard, Event::Credit(link, bytes)),
+        }
+    }
+
+    /// Ends a packet that a port did not take or could not keep.
+    fn discard(&mut self, port: PortId, id: PacketId, reason: Drop) {
+        self.note(port, id, Some(reason));
+        if let Node::Switch(_) = self.ports[port as usize].owner {
+            let packet = self.packets.get(id);
+            if packet.class == Class::Data {
+                let (link, bytes) = (packet.ingress, packet.wire_bytes);
+                self.leave(link, bytes, self.events.now());
+            }
+        }
+        self.packets.release(id);
+    }
+
+    /// Ends a packet on the line or the wire. The credit that it used comes back: links watch over that.
+    fn lose(&mut self, port: PortId, id: PacketId, reason: Drop) {
+        self.note(port, id, Some(reason));
+        let packet = self.packets.get(id);
+        let at = &self.ports[port as usize];
+        if packet.class == Class::Data && matches!(at.config.flow, FlowControl::Credit { .. }) {
+            let bytes = packet.wire_bytes;
+            let heard = self.events.now() + at.config.delay + at.config.delay;
+            self.events.push(heard, Event::Credit(port, bytes));
+        }
+        self.packets.release(id);
+    }
+
+    fn launch(&mut self, port: PortId, id: PacketId, left: Time, extra: Time) {
+        let bytes = u64::from(self.packets.get(id).wire_bytes);
         let at = &mut self.ports[port as usize];
-        let arrival = self.events.now() + at.config.delay + extra;
+        let arrival = left + at.config.delay + extra;
+        at.flying_bytes += bytes;
         if extra == Time::ZERO {
             at.wire.push_back((arrival, id));
             if at.wire.len() == 1 {
@@ -302,33 +463,75 @@ impl Network {
     }
 
     fn arrive(&mut self, port: PortId, id: PacketId) -> Outcome {
+        let now = self.events.now();
+        let packet = self.packets.get_mut(id);
+        let bytes = packet.wire_bytes;
         let at = &mut self.ports[port as usize];
         at.statistics.delivered += 1;
+        at.statistics.delivered_bytes += u64::from(bytes);
+        at.flying_bytes -= u64::from(bytes);
         self.hops += 1;
-        self.note(port, id, None);
-        let at = &self.ports[port as usize];
-        let packet = self.packets.get(id);
-        self.trace = fold(self.trace, self.events.now().ps());
+        self.trace = fold(self.trace, now.ps());
         self.trace = fold(self.trace, u64::from(port) << 32 | u64::from(packet.length));
-        for word in packet.bytes.chunks_exact(8).take(2) {
-            self.trace = fold(
-                self.trace,
-                u64::from_le_bytes(word.try_into().unwrap_or_default()),
-            );
+        self.trace = fold(self.trace, packet.fingerprint());
+        let to = at.to;
+        let governed = packet.class == Class::Data && at.config.flow != FlowControl::None;
+        if self.verbose {
+            self.note(port, id, None);
         }
-        match at.to {
-            Node::Host(host) => Outcome::Deliver(host, id),
+        match to {
+            Node::Host(host) => {
+                if governed {
+                    self.arrive_governed(port, id, true);
+                }
+                Outcome::Deliver(host, id)
+            }
             Node::Switch(switch) => {
-                match self.route(switch, id) {
+                self.packets.get_mut(id).ingress = port;
+                if governed && !self.arrive_governed(port, id, false) {
+                    return Outcome::None;
+                }
+                let packet = self.packets.get(id);
+                match self.switches[switch as usize].route(now, packet, &self.ports) {
                     Some(next) => self.enqueue(next, id),
                     None => {
                         self.unroutable += 1;
+                        if governed {
+                            self.leave(port, bytes, now);
+                        }
                         self.packets.release(id);
                     }
                 }
                 Outcome::None
             }
         }
+    }
+
+    /// Flow control of a data packet that has come over `port`; false if there was no room left for it.
+    fn arrive_governed(&mut self, port: PortId, id: PacketId, host: bool) -> bool {
+        let now = self.events.now();
+        let bytes = self.packets.get(id).wire_bytes;
+        let at = &mut self.ports[port as usize];
+        if host {
+            // A host takes what comes at the rate of its line.
+            if matches!(at.config.flow, FlowControl::Credit { .. }) {
+                let heard = now + at.config.delay;
+                self.events.push(heard, Event::Credit(port, bytes));
+            }
+            return true;
+        }
+        if at.came(bytes) {
+            let heard = now + at.config.delay;
+            self.events.push(heard, Event::Pause(port, true));
+        }
+        if at.is_overrun() {
+            self.overrun += 1;
+            at.gone(bytes);
+            self.note(port, id, Some(Drop::QueueFull));
+            self.packets.release(id);
+            return false;
+        }
+        true
     }
 
     fn note(&self, port: PortId, id: PacketId, dropped: Option<Drop>) {
@@ -349,27 +552,4 @@ impl Network {
             );
         }
     }
-
-    fn route(&self, switch: u32, id: PacketId) -> Option<PortId> {
-        let packet: &Packet = self.packets.get(id);
-        let switch = self.switches.get(switch as usize)?;
-        let &(first, count) = switch.routes.get(packet.destination as usize)?;
-        let choice = match count {
-            0 => return None,
-            1 => 0,
-            _ => {
-                let flow = u64::from(packet.source) << 40
-                    | u64::from(packet.destination) << 16
-                    | u64::from(packet.source_port);
-                ((u128::from(fold(switch.salt, flow)) * u128::from(count)) >> 64) as u32
-            }
-        };
-        switch.choices.get((first + choice) as usize).copied()
-    }
-}
-
-/// One step of a multiplicative hash; fast, and good in the high bits.
-fn fold(hash: u64, word: u64) -> u64 {
-    let x = (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x ^ (x >> 32)
 }

@@ -1,5 +1,6 @@
 //! Packets on their way, in a slab whose slots keep their buffers.
 
+use crate::inspect;
 use crate::time::Time;
 
 /// The traffic class of a packet.
@@ -100,6 +101,35 @@ pub struct Packet {
     pub segment: Segment,
     /// The port over which it came to the switch that it is in.
     pub(crate) ingress: u32,
+}
+
+impl Packet {
+    /// Something of its header, for a hash of a run.
+    #[must_use]
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let segment = &self.segment;
+        match self.bytes.first_chunk::<16>() {
+            Some(header) => {
+                let whole = u128::from_be_bytes(*header);
+                (whole >> 64) as u64 ^ (whole as u64).rotate_left(29)
+            }
+            None => {
+                segment.sequence
+                    ^ segment.cumulative.rotate_left(21)
+                    ^ u64::from(segment.flow) << 40
+            }
+        }
+    }
+
+    /// Whether it carries data, or did before it was trimmed.
+    #[must_use]
+    pub fn is_data(&self) -> bool {
+        if self.bytes.is_empty() {
+            self.segment.kind == 0
+        } else {
+            inspect::kind(&self.bytes) == inspect::DATA
+        }
+    }
 }
 
 /// All packets in flight.

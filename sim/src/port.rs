@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::faults::{DROP_REASONS, Drop, Faults};
-use crate::inspect;
-use crate::packet::{Class, Ecn, HostId, Packet, PacketId};
+use crate::packet::{Class, Ecn, HostId, Packet, PacketId, Packets};
 use crate::random::{Purpose, Stream};
 use crate::time::Time;
 
@@ -18,6 +17,29 @@ pub enum Node {
     Host(HostId),
     /// A switch.
     Switch(u32),
+}
+
+/// How a link keeps its sender from overrunning the switch at its end. It governs the data class alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FlowControl {
+    /// It does not: what has no room is dropped.
+    #[default]
+    None,
+    /// Priority flow control (IEEE 802.1Qbb): the switch says pause, and go on.
+    Pause {
+        /// More bytes of this link than this in the switch: pause.
+        xoff_bytes: u64,
+        /// Not more than this any longer: go on.
+        xon_bytes: u64,
+        /// What may still come after a pause was asked for: two wire delays' worth and two full packets. Beyond it packets are
+        /// dropped.
+        headroom_bytes: u64,
+    },
+    /// Credits (as InfiniBand): a packet starts only if the switch has room for it.
+    Credit {
+        /// Bytes of room at the far end for this link.
+        bytes: u64,
+    },
 }
 
 /// The settings of a port.
@@ -35,7 +57,15 @@ pub struct PortConfig {
     pub mark_high_bytes: u64,
     /// The control class has a queue of its own that goes first.
     pub priority: bool,
+    /// A data packet that finds no room loses its payload, and its header goes to the control queue, which then has a limit
+    /// of its own of `queue_bytes`.
+    pub trim: bool,
+    /// Flow control of the link.
+    pub flow: FlowControl,
 }
+
+/// What is left of a trimmed packet on the line.
+pub const TRIMMED_WIRE_BYTES: u32 = 64 + 66;
 
 impl PortConfig {
     /// The queue of the reference figures: 892,250 bytes, marks from 37,350 to 145,250.
@@ -46,16 +76,16 @@ impl PortConfig {
         mark_low_bytes: 37_350,
         mark_high_bytes: 145_250,
         priority: true,
+        trim: false,
+        flow: FlowControl::None,
     };
 
     /// A host's port: no marks and no limit of its own, as the host puts in only what the line can take.
     pub const HOST: Self = Self {
-        mbps: 100_000,
-        delay: Time::ZERO,
         queue_bytes: u64::MAX,
         mark_low_bytes: u64::MAX,
         mark_high_bytes: u64::MAX,
-        priority: true,
+        ..Self::REFERENCE
     };
 }
 
@@ -66,26 +96,42 @@ pub struct PortStatistics {
     pub offered: u64,
     /// Their bytes.
     pub offered_bytes: u64,
-    /// Packets that left over the line, lost ones on the wire included.
+    /// Packets put on the line, lost ones on the wire included.
     pub sent: u64,
     /// Their bytes.
     pub sent_bytes: u64,
     /// Packets that arrived at the other end, copies included.
     pub delivered: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
     /// Copies made by the duplication fault.
     pub copies: u64,
+    /// Their bytes.
+    pub copied_bytes: u64,
     /// Packets dropped, by reason.
     pub dropped: [u64; DROP_REASONS],
+    /// Their bytes.
+    pub dropped_bytes: u64,
     /// Data packets among the dropped.
     pub dropped_data: u64,
     /// Packets marked.
     pub marked: u64,
     /// Packets damaged.
     pub corrupted: u64,
+    /// Packets trimmed.
+    pub trimmed: u64,
+    /// Bytes cut off them.
+    pub trimmed_bytes: u64,
     /// The largest backlog in bytes.
     pub max_backlog_bytes: u64,
+    /// The most bytes of this link in the switch at its end (flow control only).
+    pub max_held_bytes: u64,
     /// Time the line was busy.
     pub busy: Time,
+    /// How often the link was paused.
+    pub pauses: u64,
+    /// For how long it was paused, or had data and no credit.
+    pub blocked: Time,
 }
 
 impl PortStatistics {
@@ -94,6 +140,14 @@ impl PortStatistics {
     pub fn drops(&self) -> u64 {
         self.dropped.iter().sum()
     }
+}
+
+/// What a packet that starts needs to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Started {
+    pub id: PacketId,
+    pub bytes: u32,
+    pub data: bool,
 }
 
 /// An output port.
@@ -112,16 +166,35 @@ pub struct Port {
     /// What it has seen.
     pub statistics: PortStatistics,
     queues: [VecDeque<PacketId>; 2],
-    on_line: Option<PacketId>,
-    backlog_bytes: u64,
-    queued: u32,
+    waiting_bytes: [u64; 2],
+    /// The packet on the line leaves it then.
+    line_until: Time,
+    line_bytes: u32,
+    /// An event will come when the line is free.
+    pub(crate) line_event: bool,
     up: bool,
+    /// Routing reckons with it. It learns later than the link that it is down.
+    pub(crate) routed: bool,
+    /// The far end said pause.
+    paused: bool,
+    /// Since when it could not send data that it had, if it cannot now.
+    blocked_since: Option<Time>,
+    /// Data bytes of this link in the switch at its end; with credits those on the wire too.
+    held_bytes: u64,
+    /// A pause was asked for.
+    asked: bool,
     marking: Stream,
-    /// Packets on the wire that keep their order, with their times of arrival.
+    /// Packets on the line and the wire that keep their order, with their times of arrival.
     pub(crate) wire: VecDeque<(Time, PacketId)>,
     /// Packets on the wire that do not keep it.
     pub(crate) astray: u32,
+    /// Bytes on the line and the wire.
+    pub(crate) flying_bytes: u64,
 }
+
+/// The queue of the control class, and that of data.
+const CONTROL: usize = 0;
+const DATA: usize = 1;
 
 impl Port {
     /// The `index`-th port of a run.
@@ -142,32 +215,62 @@ impl Port {
             faults: None,
             statistics: PortStatistics::default(),
             queues: [VecDeque::new(), VecDeque::new()],
-            on_line: None,
-            backlog_bytes: 0,
-            queued: 0,
+            waiting_bytes: [0; 2],
+            line_until: Time::ZERO,
+            line_bytes: 0,
+            line_event: false,
             up: true,
+            routed: true,
+            paused: false,
+            blocked_since: None,
+            held_bytes: 0,
+            asked: false,
             marking: Stream::new(seed, Purpose::Marking, index),
             wire: VecDeque::new(),
             astray: 0,
+            flying_bytes: 0,
         }
     }
 
     /// Bytes in the queue and on the line.
     #[must_use]
-    pub fn backlog_bytes(&self) -> u64 {
-        self.backlog_bytes
+    pub fn backlog_bytes(&self, now: Time) -> u64 {
+        let on_line = if self.is_busy(now) {
+            self.line_bytes
+        } else {
+            0
+        };
+        self.queued_bytes() + u64::from(on_line)
+    }
+
+    /// Bytes in the queue alone.
+    #[must_use]
+    pub fn queued_bytes(&self) -> u64 {
+        self.waiting_bytes[CONTROL] + self.waiting_bytes[DATA]
     }
 
     /// Packets in the queue and on the line.
     #[must_use]
-    pub fn backlog(&self) -> u32 {
-        self.queued + u32::from(self.on_line.is_some())
+    pub fn backlog(&self, now: Time) -> u32 {
+        self.queued() + u32::from(self.is_busy(now))
     }
 
-    /// Whether the line is free.
+    /// Packets in the queue alone.
     #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.on_line.is_none()
+    pub fn queued(&self) -> u32 {
+        (self.queues[CONTROL].len() + self.queues[DATA].len()) as u32
+    }
+
+    /// Whether a packet is on the line.
+    #[must_use]
+    pub fn is_busy(&self, now: Time) -> bool {
+        now < self.line_until
+    }
+
+    /// When the line is free.
+    #[must_use]
+    pub fn line_until(&self) -> Time {
+        self.line_until
     }
 
     /// Whether the link is up.
@@ -176,101 +279,221 @@ impl Port {
         self.up
     }
 
-    /// Takes a packet into the queue, marks it if the queue is long, or says why not.
+    /// Whether the far end lets no data come.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Takes a packet into the queue, of which at most `limit_bytes` may be used now, marks it if the queue is long, trims it if
+    /// there is no room and the port does that, or says why not.
     ///
     /// # Errors
     /// The reason for which it is dropped.
-    pub fn enqueue(&mut self, id: PacketId, packet: &mut Packet) -> Result<(), Drop> {
+    pub(crate) fn enqueue(
+        &mut self,
+        now: Time,
+        id: PacketId,
+        packet: &mut Packet,
+        limit_bytes: u64,
+    ) -> Result<(), Drop> {
         let bytes = u64::from(packet.wire_bytes);
         self.statistics.offered += 1;
         self.statistics.offered_bytes += bytes;
-        if !self.up {
+        // A host's NIC sends into a dead link, a switch knows better.
+        if !self.up && matches!(self.owner, Node::Switch(_)) {
             return Err(self.count(Drop::LinkDown, packet));
         }
-        if self.backlog_bytes.saturating_add(bytes) > self.config.queue_bytes {
+        let backlog = self.backlog_bytes(now);
+        let mut lane = if self.config.priority && packet.class == Class::Control {
+            CONTROL
+        } else {
+            DATA
+        };
+        let limit = limit_bytes.min(self.config.queue_bytes);
+        if self.config.trim {
+            if lane == DATA && backlog - self.waiting_bytes[CONTROL] + bytes > limit {
+                let cut = packet.wire_bytes.saturating_sub(TRIMMED_WIRE_BYTES);
+                packet.trimmed = true;
+                packet.class = Class::Control;
+                packet.wire_bytes -= cut;
+                self.statistics.trimmed += 1;
+                self.statistics.trimmed_bytes += u64::from(cut);
+                lane = CONTROL;
+            }
+            if lane == CONTROL && self.waiting_bytes[CONTROL] + u64::from(packet.wire_bytes) > limit
+            {
+                return Err(self.count(Drop::QueueFull, packet));
+            }
+        } else if backlog.saturating_add(bytes) > limit {
             return Err(self.count(Drop::QueueFull, packet));
         }
-        if packet.ecn.is_capable() && self.marks() {
+        if packet.ecn.is_capable() && self.marks(backlog) {
             packet.ecn = Ecn::Ce;
             self.statistics.marked += 1;
         }
-        self.backlog_bytes += bytes;
-        self.statistics.max_backlog_bytes =
-            self.statistics.max_backlog_bytes.max(self.backlog_bytes);
-        let lane = usize::from(!(self.config.priority && packet.class == Class::Control));
+        let bytes = u64::from(packet.wire_bytes);
+        self.statistics.max_backlog_bytes = self.statistics.max_backlog_bytes.max(backlog + bytes);
+        self.waiting_bytes[lane] += bytes;
         self.queues[lane].push_back(id);
-        self.queued += 1;
         Ok(())
     }
 
-    /// If the line is free, the next packet, which is on the line from now on.
-    pub fn start(&mut self) -> Option<PacketId> {
-        if self.on_line.is_some() {
+    /// If the line is free, the next packet that may go, which is on the line from now on.
+    pub(crate) fn start(&mut self, now: Time, packets: &Packets) -> Option<Started> {
+        if self.is_busy(now) {
             return None;
         }
-        let id = self.queues[0]
-            .pop_front()
-            .or_else(|| self.queues[1].pop_front())?;
-        self.queued -= 1;
-        self.on_line = Some(id);
-        Some(id)
-    }
-
-    /// The packet on the line has left it.
-    pub fn finish(&mut self, bytes: u64) -> Option<PacketId> {
-        let id = self.on_line.take()?;
-        self.backlog_bytes -= bytes;
+        let lane = if !self.queues[CONTROL].is_empty() {
+            CONTROL
+        } else if let Some(&id) = self.queues[DATA].front() {
+            if !self.may_send(packets.get(id).wire_bytes) {
+                self.blocked_since.get_or_insert(now);
+                return None;
+            }
+            DATA
+        } else {
+            return None;
+        };
+        if lane == DATA
+            && let Some(since) = self.blocked_since.take()
+        {
+            self.statistics.blocked += now.since(since);
+        }
+        let id = self.queues[lane].pop_front()?;
+        let packet = packets.get(id);
+        let bytes = packet.wire_bytes;
+        let data = packet.class == Class::Data;
+        if data && matches!(self.config.flow, FlowControl::Credit { .. }) {
+            self.hold(bytes);
+        }
+        self.waiting_bytes[lane] -= u64::from(bytes);
+        let takes = Time::to_send(u64::from(bytes), self.config.mbps);
+        self.line_until = now + takes;
+        self.line_bytes = bytes;
+        self.statistics.busy += takes;
         self.statistics.sent += 1;
-        self.statistics.sent_bytes += bytes;
-        Some(id)
+        self.statistics.sent_bytes += u64::from(bytes);
+        Some(Started { id, bytes, data })
     }
 
-    /// The packet on the line, if there is one.
-    #[must_use]
-    pub fn on_line(&self) -> Option<PacketId> {
-        self.on_line
+    fn may_send(&self, bytes: u32) -> bool {
+        match self.config.flow {
+            FlowControl::None => true,
+            FlowControl::Pause { .. } => !self.paused,
+            FlowControl::Credit { bytes: credit } => self.held_bytes + u64::from(bytes) <= credit,
+        }
+    }
+
+    fn hold(&mut self, bytes: u32) {
+        self.held_bytes += u64::from(bytes);
+        self.statistics.max_held_bytes = self.statistics.max_held_bytes.max(self.held_bytes);
+    }
+
+    /// A data packet of this link has come to the switch at its end. Whether the link is to be paused.
+    pub(crate) fn came(&mut self, bytes: u32) -> bool {
+        let FlowControl::Pause { xoff_bytes, .. } = self.config.flow else {
+            return false;
+        };
+        self.hold(bytes);
+        let ask = !self.asked && self.held_bytes > xoff_bytes;
+        self.asked |= ask;
+        ask
+    }
+
+    /// Whether the switch at the end has no room left for a packet of this link, which was asked to pause in vain.
+    pub(crate) fn is_overrun(&self) -> bool {
+        match self.config.flow {
+            FlowControl::Pause {
+                xoff_bytes,
+                headroom_bytes,
+                ..
+            } => self.held_bytes > xoff_bytes + headroom_bytes,
+            FlowControl::None | FlowControl::Credit { .. } => false,
+        }
+    }
+
+    /// A data packet of this link has left the switch at its end. Whether a pause is over.
+    pub(crate) fn gone(&mut self, bytes: u32) -> bool {
+        self.held_bytes -= u64::from(bytes);
+        let FlowControl::Pause { xon_bytes, .. } = self.config.flow else {
+            return false;
+        };
+        let over = self.asked && self.held_bytes <= xon_bytes;
+        self.asked &= !over;
+        over
+    }
+
+    /// The far end says pause, or go on.
+    pub(crate) fn set_paused(&mut self, now: Time, paused: bool) {
+        self.statistics.pauses += u64::from(paused && !self.paused);
+        self.paused = paused;
+        if !paused && let Some(since) = self.blocked_since.take() {
+            self.statistics.blocked += now.since(since);
+        }
     }
 
     /// Counts a drop.
     pub fn count(&mut self, reason: Drop, packet: &Packet) -> Drop {
         self.statistics.dropped[reason as usize] += 1;
-        self.statistics.dropped_data += u64::from(inspect::kind(&packet.bytes) == inspect::DATA);
+        self.statistics.dropped_bytes += u64::from(packet.wire_bytes);
+        self.statistics.dropped_data += u64::from(packet.is_data());
         reason
     }
 
-    /// Takes the link up or down. Down: what is queued is handed out, to be dropped.
-    pub fn set_up(&mut self, up: bool) -> Vec<PacketId> {
+    /// Takes the link up or down. Down: what is queued is handed out, to be dropped, and so is the packet on the line.
+    pub(crate) fn set_up(&mut self, now: Time, up: bool) -> Vec<PacketId> {
         self.up = up;
         if up {
             return Vec::new();
         }
-        self.queued = 0;
-        let (first, second) = self.queues.split_at_mut(1);
-        first[0].drain(..).chain(second[0].drain(..)).collect()
+        self.waiting_bytes = [0; 2];
+        let mut lost: Vec<PacketId> = Vec::new();
+        if self.is_busy(now)
+            && self
+                .wire
+                .back()
+                .is_some_and(|&(arrival, _)| arrival == self.line_until + self.config.delay)
+            && let Some((_, id)) = self.wire.pop_back()
+        {
+            self.flying_bytes -= u64::from(self.line_bytes);
+            lost.push(id);
+        }
+        for queue in &mut self.queues {
+            lost.extend(queue.drain(..));
+        }
+        lost
     }
 
-    /// Takes dropped bytes off the backlog.
-    pub(crate) fn forget(&mut self, packet: &Packet) {
-        self.backlog_bytes -= u64::from(packet.wire_bytes);
-        self.count(Drop::LinkDown, packet);
-    }
-
-    /// Whether what came is what left, was dropped or is still here.
+    /// Whether what came is what left, was dropped, cut off or is still here, in packets and in bytes.
     #[must_use]
     pub fn is_conserved(&self) -> bool {
         let s = &self.statistics;
-        let here = u64::from(self.backlog()) + self.wire.len() as u64 + u64::from(self.astray);
+        let here = u64::from(self.queued()) + self.wire.len() as u64 + u64::from(self.astray);
+        let here_bytes = self.queued_bytes() + self.flying_bytes;
+        let lanes = 1 + u64::from(self.config.trim);
         s.offered + s.copies == s.delivered + s.drops() + here
-            && (self.backlog_bytes == 0) == (self.backlog() == 0)
-            && s.max_backlog_bytes <= self.config.queue_bytes
+            && s.offered_bytes + s.copied_bytes
+                == s.delivered_bytes + s.dropped_bytes + s.trimmed_bytes + here_bytes
+            && (self.queued_bytes() == 0) == (self.queued() == 0)
+            && s.max_backlog_bytes <= self.config.queue_bytes.saturating_mul(lanes)
+            && match self.config.flow {
+                FlowControl::None => true,
+                FlowControl::Pause {
+                    xoff_bytes,
+                    headroom_bytes,
+                    ..
+                } => s.max_held_bytes <= xoff_bytes + headroom_bytes + 2 * 9_216,
+                FlowControl::Credit { bytes } => s.max_held_bytes <= bytes,
+            }
     }
 
-    fn marks(&mut self) -> bool {
+    fn marks(&mut self, backlog: u64) -> bool {
         let (low, high) = (self.config.mark_low_bytes, self.config.mark_high_bytes);
-        if self.backlog_bytes < low {
+        if backlog < low {
             return false;
         }
-        self.backlog_bytes >= high || self.marking.below(high - low) < self.backlog_bytes - low
+        backlog >= high || self.marking.below(high - low) < backlog - low
     }
 }
 
@@ -282,13 +505,18 @@ mod tests {
         Port::new(config, Node::Switch(0), Node::Host(0), 0, 1, 0)
     }
 
-    fn packet(wire_bytes: u32, class: Class) -> Packet {
-        Packet {
-            wire_bytes,
-            class,
-            ecn: Ecn::Ect0,
-            ..Packet::default()
-        }
+    fn put(
+        port: &mut Port,
+        packets: &mut Packets,
+        wire_bytes: u32,
+        class: Class,
+    ) -> (PacketId, Result<(), Drop>) {
+        let id = packets.allocate();
+        let packet = packets.get_mut(id);
+        packet.wire_bytes = wire_bytes;
+        packet.class = class;
+        packet.ecn = Ecn::Ect0;
+        (id, port.enqueue(Time::ZERO, id, packet, u64::MAX))
     }
 
     #[test]
@@ -297,45 +525,40 @@ mod tests {
             queue_bytes: 2_500,
             ..PortConfig::HOST
         });
-        assert!(
-            port.enqueue(PacketId(0), &mut packet(1_000, Class::Data))
-                .is_ok()
-        );
-        assert_eq!(port.start(), Some(PacketId(0)));
-        assert!(
-            port.enqueue(PacketId(1), &mut packet(1_000, Class::Data))
-                .is_ok()
-        );
+        let mut packets = Packets::new();
+        let (first, taken) = put(&mut port, &mut packets, 1_000, Class::Data);
+        assert_eq!(taken, Ok(()));
+        assert_eq!(port.start(Time::ZERO, &packets).map(|s| s.id), Some(first));
+        assert_eq!(put(&mut port, &mut packets, 1_000, Class::Data).1, Ok(()));
         assert_eq!(
-            port.enqueue(PacketId(2), &mut packet(1_000, Class::Data)),
+            put(&mut port, &mut packets, 1_000, Class::Data).1,
             Err(Drop::QueueFull)
         );
-        assert!(
-            port.enqueue(PacketId(3), &mut packet(100, Class::Control))
-                .is_ok()
-        );
-        assert_eq!(port.start(), None);
-        assert_eq!(port.finish(1_000), Some(PacketId(0)));
-        assert_eq!(port.start(), Some(PacketId(3)));
-        assert_eq!((port.backlog(), port.backlog_bytes()), (2, 1_100));
+        let (control, taken) = put(&mut port, &mut packets, 100, Class::Control);
+        assert_eq!(taken, Ok(()));
+        assert!(port.start(Time::from_ns(79), &packets).is_none());
+        let now = Time::from_ns(80);
+        assert_eq!(port.backlog_bytes(Time::from_ns(79)), 2_100);
+        assert_eq!(port.start(now, &packets).map(|s| s.id), Some(control));
+        assert_eq!((port.backlog(now), port.backlog_bytes(now)), (2, 1_100));
         assert_eq!(port.statistics.drops(), 1);
     }
 
     #[test]
     fn marks_rise_between_the_thresholds() {
-        let config = PortConfig {
+        let mut port = port(PortConfig {
             queue_bytes: 1_000_000,
             mark_low_bytes: 100_000,
             mark_high_bytes: 200_000,
             ..PortConfig::HOST
-        };
-        let mut port = port(config);
+        });
+        let mut packets = Packets::new();
         let mut marked_by_decile = [0; 12];
         for i in 0..300 {
-            let mut p = packet(1_000, Class::Data);
-            assert!(port.enqueue(PacketId(i), &mut p).is_ok());
-            if p.ecn == Ecn::Ce {
-                marked_by_decile[(i as usize / 20).min(11)] += 1;
+            let (id, taken) = put(&mut port, &mut packets, 1_000, Class::Data);
+            assert_eq!(taken, Ok(()));
+            if packets.get(id).ecn == Ecn::Ce {
+                marked_by_decile[(i / 20).min(11)] += 1;
             }
         }
         assert_eq!(marked_by_decile[..5], [0; 5]);
@@ -344,9 +567,90 @@ mod tests {
             "{marked_by_decile:?}"
         );
         assert_eq!(marked_by_decile[10], 20);
-        let mut deaf = packet(10, Class::Data);
-        deaf.ecn = Ecn::NotEct;
-        assert!(port.enqueue(PacketId(900), &mut deaf).is_ok());
-        assert_eq!(deaf.ecn, Ecn::NotEct);
+        let deaf = packets.allocate();
+        let packet = packets.get_mut(deaf);
+        packet.wire_bytes = 10;
+        packet.ecn = Ecn::NotEct;
+        assert!(port.enqueue(Time::ZERO, deaf, packet, u64::MAX).is_ok());
+        assert_eq!(packets.get(deaf).ecn, Ecn::NotEct);
+    }
+
+    #[test]
+    fn a_trimming_port_keeps_the_header_and_sends_it_first() {
+        let mut port = port(PortConfig {
+            queue_bytes: 10_000,
+            trim: true,
+            ..PortConfig::HOST
+        });
+        let mut packets = Packets::new();
+        let ids: Vec<PacketId> = (0..4)
+            .map(|_| {
+                let (id, taken) = put(&mut port, &mut packets, 4_000, Class::Data);
+                assert_eq!(taken, Ok(()));
+                id
+            })
+            .collect();
+        let trimmed = |id: PacketId| packets.get(id).trimmed;
+        assert_eq!(
+            [0, 1, 2, 3].map(|i| trimmed(ids[i])),
+            [false, false, true, true]
+        );
+        let order: Vec<u32> = (0..4)
+            .filter_map(|i| port.start(Time::from_us(i), &packets))
+            .map(|started| started.bytes)
+            .collect();
+        assert_eq!(
+            order,
+            [TRIMMED_WIRE_BYTES, TRIMMED_WIRE_BYTES, 4_000, 4_000]
+        );
+        assert_eq!(
+            port.statistics.trimmed_bytes,
+            2 * (4_000 - u64::from(TRIMMED_WIRE_BYTES))
+        );
+    }
+
+    #[test]
+    fn a_pause_is_asked_for_once_and_ends_lower() {
+        let mut port = port(PortConfig {
+            flow: FlowControl::Pause {
+                xoff_bytes: 2_000,
+                xon_bytes: 1_000,
+                headroom_bytes: 5_000,
+            },
+            ..PortConfig::HOST
+        });
+        assert_eq!(
+            [port.came(1_000), port.came(1_000), port.came(1_000)],
+            [false, false, true]
+        );
+        assert!(!port.came(1_000));
+        assert_eq!(
+            [port.gone(1_000), port.gone(1_000), port.gone(1_000)],
+            [false, false, true]
+        );
+        assert!(!port.gone(1_000));
+    }
+
+    #[test]
+    fn without_credit_data_waits_and_control_does_not() {
+        let mut port = port(PortConfig {
+            flow: FlowControl::Credit { bytes: 1_500 },
+            ..PortConfig::HOST
+        });
+        let mut packets = Packets::new();
+        for _ in 0..2 {
+            put(&mut port, &mut packets, 1_000, Class::Data).1.unwrap();
+        }
+        assert!(port.start(Time::ZERO, &packets).is_some());
+        assert!(port.start(Time::from_us(1), &packets).is_none());
+        put(&mut port, &mut packets, 500, Class::Control).1.unwrap();
+        assert_eq!(
+            port.start(Time::from_us(2), &packets).map(|s| s.data),
+            Some(false)
+        );
+        assert!(port.start(Time::from_us(3), &packets).is_none());
+        port.gone(1_000);
+        assert!(port.start(Time::from_us(4), &packets).is_some());
+        assert_eq!(port.statistics.blocked, Time::from_us(3));
     }
 }

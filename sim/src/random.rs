@@ -67,13 +67,16 @@ pub enum Purpose {
     Contents,
     /// ECMP hash salt of a switch.
     Salt,
+    /// Ports chosen by chance.
+    Spray,
 }
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Stream(Xoshiro256PlusPlus);
 
-const fn mix(mut z: u64) -> u64 {
+/// The finaliser of SplitMix64: every bit of the number changes every bit of the result half of the time.
+pub(crate) const fn mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -169,8 +169,9 @@ impl<S: Station> Simulation<S> {
     /// Whether a host may put a packet on a line: one is free, and none has a long queue.
     fn has_room(&self, host: HostId) -> bool {
         let mut free = false;
+        let now = self.now();
         for &port in self.network.host_ports(host) {
-            let backlog = self.network.ports[port as usize].backlog();
+            let backlog = self.network.ports[port as usize].backlog(now);
             free |= backlog == 0;
             if backlog > NIC_BACKLOG {
                 return false;

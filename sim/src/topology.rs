@@ -6,6 +6,7 @@
 
 use crate::network::Network;
 use crate::port::{Node, PortConfig, PortId};
+use crate::switch::SwitchConfig;
 use crate::time::Time;
 
 /// 4096 bytes of payload, 48 of header, 4 of CRC, 66 of UDP, IPv4, Ethernet, preamble and gap.
@@ -118,16 +119,16 @@ pub fn star(config: &StarConfig, seed: u64) -> Topology {
     let hosts: Vec<u32> = (0..=config.senders).map(|_| network.add_host()).collect();
     let mut bottleneck = Vec::new();
     for plane in 0..config.planes {
-        let switch = network.add_switch();
+        let switch = network.add_switch(SwitchConfig::default());
         for &host in &hosts {
             network.add_port(Node::Host(host), Node::Switch(switch), plane, up);
             let port = network.add_port(Node::Switch(switch), Node::Host(host), plane, down);
-            network.add_route(switch, host, &[port]);
             if host == config.senders {
                 bottleneck.push(port);
             }
         }
     }
+    network.set_routes();
     Topology {
         network,
         bottleneck,
