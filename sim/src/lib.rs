@@ -9,6 +9,7 @@
 
 pub mod endpoint;
 pub mod engine;
+pub mod fabric;
 pub mod faults;
 pub mod host;
 pub mod inspect;
