@@ -65,6 +65,8 @@ pub struct Sent {
 pub struct Received {
     /// Packets.
     pub packets: u64,
+    /// Data packets that came marked.
+    pub marked: u64,
     /// Dropped because damaged (virtual payloads only; else the endpoint finds out itself).
     pub damaged: u64,
     /// Dropped by the endpoint, by [`DropReason::index`].
@@ -75,6 +77,7 @@ impl Default for Received {
     fn default() -> Self {
         Self {
             packets: 0,
+            marked: 0,
             damaged: 0,
             dropped: [0; DropReason::COUNT],
         }
@@ -205,6 +208,7 @@ impl<T: Transport, M: SimMemory> Host<T, M> {
 impl<T: Transport, M: SimMemory> Station for Host<T, M> {
     fn receive(&mut self, now: Time, packet: &Packet) {
         self.received.packets += 1;
+        self.received.marked += u64::from(packet.ecn == Ecn::Ce && packet.is_data());
         let mut source = address(packet.source, packet.plane);
         source.set_port(packet.source_port);
         let ecn = match packet.ecn {

@@ -1,1 +1,3 @@
 //! The transports that meet on the same fabrics: the core as it is, and models of others from what is published of them.
+
+pub mod metaroce;
