@@ -249,16 +249,7 @@ impl Network {
             self.discard(port, id, reason);
             return;
         }
-        let at = &mut self.ports[port as usize];
-        if at.is_busy(now) {
-            if !at.line_event {
-                at.line_event = true;
-                let until = at.line_until();
-                self.events.push(until, Event::LineFree(port));
-            }
-        } else {
-            self.start(port);
-        }
+        self.start(port);
     }
 
     /// Handles an event, and says which host it concerns.
@@ -355,16 +346,17 @@ impl Network {
     fn start(&mut self, port: PortId) {
         let now = self.events.now();
         let at = &mut self.ports[port as usize];
-        let Some(started) = at.start(now, &self.packets) else {
-            return;
-        };
+        let started = at.start(now, &self.packets);
         let until = at.line_until();
         let owner = at.owner;
         // Hosts are asked for more whenever their line is free; queues only if something waits.
-        if !at.line_event && (at.queued() > 0 || matches!(owner, Node::Host(_))) {
+        if now < until && !at.line_event && (at.queued() > 0 || matches!(owner, Node::Host(_))) {
             at.line_event = true;
             self.events.push(until, Event::LineFree(port));
         }
+        let Some(started) = started else {
+            return;
+        };
         if let Node::Switch(switch) = owner {
             self.switches[switch as usize].give(u64::from(started.bytes));
             if started.data {
