@@ -69,6 +69,8 @@ pub enum Purpose {
     Salt,
     /// Ports chosen by chance.
     Spray,
+    /// The source ports of queue pairs.
+    QueuePair,
 }
 
 /// A stream of random numbers.
