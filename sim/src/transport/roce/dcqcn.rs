@@ -20,14 +20,16 @@ pub struct DcqcnConfig {
     pub alpha_interval: Time,
     /// Period of the timer T of rate increases.
     pub increase_interval: Time,
-    /// Bytes on the line per step of the byte counter B.
-    pub increase_bytes: u64,
+    /// Bytes on the line per step of the byte counter B; none: only the timer counts.
+    pub increase_bytes: Option<u64>,
     /// Steps F of fast recovery.
     pub recovery_steps: u32,
     /// R_AI, Mbit/s.
     pub additive_mbps: u64,
     /// R_HAI, Mbit/s.
     pub hyper_mbps: u64,
+    /// The i-th step of hyper increase is i times R_HAI, as in IEEE 802.1Qau and the authors' simulator; else each is R_HAI.
+    pub hyper_grows: bool,
     /// No rate falls below this, Mbit/s, at least 1.
     pub minimum_mbps: u64,
     /// Every cut makes the present rate the target. If not, only a cut after an increase does (`clamp_tgt_rate` off,
@@ -36,18 +38,20 @@ pub struct DcqcnConfig {
 }
 
 impl DcqcnConfig {
-    /// The paper's (figure 14 and section 5), chosen for 40 Gb/s: CNP 50 us, g 1/256, K 55 us, T 55 us, B 10 MB, F 5, R_AI 40 Mb/s.
-    /// R_HAI and the least rate are those of the authors' simulator (`bobzhuyb/ns3-rdma`).
+    /// The paper's (figure 14 and section 3), chosen for 40 Gb/s: CNP 50 us, g 1/256, K 55 us, T 55 us, B 10 MB, F 5, R_AI 40 Mb/s.
+    /// R_HAI is that of the authors' simulator (`bobzhuyb/ns3-rdma`); the paper names no least rate, this one is that of
+    /// [`DcqcnConfig::CONNECTX_100G`].
     pub const PAPER: Self = Self {
         cnp_interval: Time::from_us(50),
         decrease_interval: Time::ZERO,
         gain: 1.0 / 256.0,
         alpha_interval: Time::from_us(55),
         increase_interval: Time::from_us(55),
-        increase_bytes: 10_000_000,
+        increase_bytes: Some(10_000_000),
         recovery_steps: 5,
         additive_mbps: 40,
         hyper_mbps: 200,
+        hyper_grows: true,
         minimum_mbps: 100,
         clamp_target: true,
     };
@@ -61,17 +65,20 @@ impl DcqcnConfig {
         gain: 5.0 / 1024.0,
         alpha_interval: Time::from_us(1),
         increase_interval: Time::from_us(300),
-        increase_bytes: 32_767 * 64,
+        increase_bytes: Some(32_767 * 64),
         recovery_steps: 1,
         additive_mbps: 5,
         hyper_mbps: 50,
+        hyper_grows: true,
         minimum_mbps: 1,
         clamp_target: false,
     };
 
-    /// The same with the increases in proportion to the line, 5 and 50 Mb/s at 25 Gb/s, as Li et al. (HPCC, SIGCOMM 2019) ran
-    /// DCQCN at 100 Gb/s with the vendor's settings, and their least rate of 100 Mb/s.
+    /// The vendor's settings as Li et al. (HPCC, SIGCOMM 2019, and the simulator published with it) ran DCQCN at 100 Gb/s: increases in
+    /// proportion to the line, 5 and 50 Mb/s at 25 Gb/s, by the timer alone, with a least rate of 100 Mb/s.
     pub const CONNECTX_100G: Self = Self {
+        increase_bytes: None,
+        hyper_grows: false,
         additive_mbps: 20,
         hyper_mbps: 200,
         minimum_mbps: 100,
@@ -185,22 +192,22 @@ impl ReactionPoint {
                 break;
             }
             at += Time::from_ps(period);
-            self.timer_steps += 1;
             self.increase(config);
+            self.timer_steps += 1;
         }
         self.timer_at = Some(at);
     }
 
     /// A packet was sent.
     pub fn sent(&mut self, config: &DcqcnConfig, wire_bytes: u32) {
-        if self.timer_at.is_none() {
+        let Some(most) = config.increase_bytes.filter(|_| self.timer_at.is_some()) else {
             return;
-        }
+        };
         self.bytes += u64::from(wire_bytes);
-        if self.bytes >= config.increase_bytes {
-            self.bytes -= config.increase_bytes;
-            self.byte_steps += 1;
+        if self.bytes >= most {
+            self.bytes -= most;
             self.increase(config);
+            self.byte_steps += 1;
         }
     }
 
@@ -229,16 +236,20 @@ impl ReactionPoint {
         self.alpha = (1.0 - config.gain) * self.alpha + config.gain;
     }
 
-    /// One step up (equations 3 and 4, figure 7): below F steps of both counters half way to the target; beyond it the target
-    /// rises by R_AI, and with both counters beyond by R_HAI for every step that both are.
+    /// One step up (equations 3 and 4, figure 7): the first F steps of a counter go half way to the target; after them the target
+    /// rises by R_AI, and with both counters beyond F by R_HAI.
     fn increase(&mut self, config: &DcqcnConfig) {
         let f = config.recovery_steps;
         let most = self.timer_steps.max(self.byte_steps);
-        let least = self.timer_steps.min(self.byte_steps);
+        let least = match config.increase_bytes {
+            Some(_) => self.timer_steps.min(self.byte_steps),
+            None => self.timer_steps,
+        };
         let step_mbps = if most < f {
             0
         } else if least > f {
-            config.hyper_mbps * u64::from(least - f)
+            let factor = if config.hyper_grows { least - f } else { 1 };
+            config.hyper_mbps * u64::from(factor)
         } else {
             config.additive_mbps
         };
@@ -304,27 +315,46 @@ mod tests {
             (point.target_kbps(), point.rate_kbps()),
             (20_000_000, 10_000_000)
         );
-        // Four steps of the timer halve the distance to the target, which stays.
-        for step in 1..=4_u64 {
+        // Five steps of the timer halve the distance to the target, which stays.
+        for step in 1..=5_u64 {
             point.advance(&PAPER, us(50 + 55 * step));
             assert_eq!(point.target_kbps(), 20_000_000);
             assert_eq!(point.rate_kbps(), 20_000_000 - (10_000_000 >> step));
         }
-        // From the fifth on R_AI each; the byte counter is at zero.
-        point.advance(&PAPER, us(50 + 55 * 7));
+        // From then on R_AI each; the byte counter is at zero.
+        point.advance(&PAPER, us(50 + 55 * 8));
         assert_eq!(point.target_kbps(), 20_000_000 + 3 * 40_000);
-        // Both counters beyond F: the sixth step of the byte counter adds R_HAI, the seventh twice that.
+        // Six steps of the byte counter add R_AI too, the seventh, with both counters beyond F, R_HAI, the eighth twice that.
         let mut target = point.target_kbps();
-        for step in 1..=7_u64 {
+        for step in 1..=8_u64 {
             for _ in 0..10 {
                 point.sent(&PAPER, 1_000_000);
             }
             target += match step {
-                6 => 200_000,
-                7 => 400_000,
+                7 => 200_000,
+                8 => 400_000,
                 _ => 40_000,
             };
             assert_eq!(point.target_kbps(), target, "step {step}");
+        }
+    }
+
+    #[test]
+    fn the_timer_alone_goes_through_all_phases() {
+        let config = DcqcnConfig::CONNECTX_100G;
+        let mut point = ReactionPoint::new(100_000);
+        for at in [0, 4, 8] {
+            point.notified(&config, us(at));
+        }
+        point.advance(&config, us(8 + 300));
+        point.notified(&config, us(8 + 301));
+        let target = point.target_kbps();
+        assert!(target < 60_000_000);
+        // Half way once, R_AI once, then R_HAI each.
+        let steps = [0, 20_000, 220_000, 420_000];
+        for (periods, raised) in (1..).zip(steps) {
+            point.advance(&config, us(309 + 300 * periods));
+            assert_eq!(point.target_kbps(), target + raised);
         }
     }
 

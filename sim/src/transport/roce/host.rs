@@ -146,13 +146,13 @@ impl RoceHost {
         if sender.place != Place::Idle || !sender.has_packet(&self.config) {
             return;
         }
-        let due = sender.due(&self.config, now);
-        if due <= now {
+        let wake = sender.wake(&self.config, now);
+        if wake <= now {
             sender.place = Place::Round;
             self.round.push_back(index);
         } else {
             sender.place = Place::Paced;
-            self.paced.push(Reverse((due, index)));
+            self.paced.push(Reverse((wake, index)));
         }
     }
 

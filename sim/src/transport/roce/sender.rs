@@ -160,6 +160,15 @@ impl Sender {
         }
     }
 
+    /// When to look again whether the next packet is due: the rate may rise before that.
+    pub fn wake(&mut self, config: &RoceConfig, now: Time) -> Time {
+        let due = self.due(config, now);
+        match &config.congestion {
+            Congestion::Dcqcn(dcqcn) => due.min(now + dcqcn.increase_interval),
+            Congestion::None => due,
+        }
+    }
+
     /// The next packet, which [`Sender::has_packet`] said is there.
     pub fn emit(&mut self, config: &RoceConfig, now: Time) -> Option<Emission> {
         let lost = match config.recovery {
