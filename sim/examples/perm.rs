@@ -69,12 +69,18 @@ fn main() {
         paths,
         ..Default::default()
     };
-    let mut fabric = fabric; fabric.network.verbose = std::env::var_os("V").is_some(); let hosts = metaroce::hosts::<LargeEndpoint>(&config, seed, &vec![2; n as usize]).unwrap();
+    let mut fabric = fabric;
+    fabric.network.verbose = std::env::var_os("V").is_some();
+    let hosts = metaroce::hosts::<LargeEndpoint>(&config, seed, &vec![2; n as usize]).unwrap();
     let mut run = Run::new(Simulation::new(fabric.network, hosts), program);
     let t = std::time::Instant::now();
-    let end = run.run(&RunConfig { settle: Time::from_us(std::env::var("SETTLE").map_or(500, |x| x.parse().unwrap())), ..RunConfig::default() }, |_, _| {
-        std::ops::ControlFlow::Continue(())
-    });
+    let end = run.run(
+        &RunConfig {
+            settle: Time::from_us(std::env::var("SETTLE").map_or(500, |x| x.parse().unwrap())),
+            ..RunConfig::default()
+        },
+        |_, _| std::ops::ControlFlow::Continue(()),
+    );
     let secs = t.elapsed().as_secs_f64();
     let mut fct: Vec<f64> = run
         .records()

@@ -303,7 +303,11 @@ mod tests {
         assert!(s.drops() > 300 && s.marked > 100, "{s:?}");
         assert!(s.max_backlog_bytes <= 892_250 && s.max_backlog_bytes > 887_000);
         assert!(sim.network.is_conserved());
-        assert_eq!(sim.network.packets.live(), 0, "packets that nobody sends on");
+        assert_eq!(
+            sim.network.packets.live(),
+            0,
+            "packets that nobody sends on"
+        );
     }
 
     #[test]

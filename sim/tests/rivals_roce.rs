@@ -244,11 +244,11 @@ fn a_flow_of_2_mb_reaches_line_rate() {
         100_000,
     );
     let wires = Time::from_ps((topology::BASE_RTT.ps() - 2 * lines.ps()) / 2);
-    // All packets once over the host's line, and the last one over that of the switch.
+    // The first packet over the host's line, then all over that of the switch, which is never idle.
     let exactly = |around: u64, reth_first: u64, reth: u64| {
-        let last = bytes - (packets - 1) * 4096 + around + reth;
+        let first = 4096 + around + reth_first + reth;
         let all = bytes + packets * (around + reth) + reth_first;
-        Time::to_send(all + last, 100_000) + wires
+        Time::to_send(first + all, 100_000) + wires
     };
     let roce = [
         (RoceConfig::default(), exactly(82, 16, 0)),
