@@ -167,6 +167,16 @@ fn dcqcn_makes_room_for_newcomers() {
         post(&mut sim, 1, &message(1, 2, ENDLESS, 0));
         rates(&mut sim, 2, Time::from_ms(60));
         assert_fair(&rates(&mut sim, 2, Time::from_ms(100)), 20);
+        let now = sim.now();
+        let paced: Vec<u64> = (0..2)
+            .filter_map(|host| sim.host(host).rate_kbps(now, 2))
+            .map(|kbps| kbps / 1_000)
+            .collect();
+        assert!(
+            paced.iter().all(|mbps| (30_000..70_000).contains(mbps)),
+            "{paced:?}"
+        );
+        assert_eq!(sim.host(2).rate_kbps(now, 0), None);
     }
 }
 
@@ -441,6 +451,23 @@ fn a_dead_link_fails_what_was_posted() {
     assert_eq!(steps, [failed(0), failed(1), failed(2)]);
     let ms = log.steps[0].0.ns() / 1_000_000;
     assert_eq!(ms, 536, "8 x 67.1 ms");
+}
+
+#[test]
+fn settings_of_nothing_still_move_bytes() {
+    let config = RoceConfig {
+        payload_bytes: 0,
+        queue_pairs: 0,
+        ack_every: 0,
+        window_packets: Some(0),
+        ..RoceConfig::default()
+    };
+    let mut sim = pair(&config, FaultConfig::default(), 1);
+    post(&mut sim, 0, &message(0, 1, 3, 7));
+    let mut log = Log::default();
+    run(&mut sim, Time::from_ms(1), &mut log);
+    assert!(log.delivered(0).is_some());
+    assert_eq!(sim.host(0).counters().data_packets, 3);
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub enum Congestion {
 /// The settings of a host.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RoceConfig {
-    /// Payload of a full packet, bytes; the largest of InfiniBand's MTUs is 4096.
+    /// Payload of a full packet, bytes, at least 1; the largest of InfiniBand's MTUs is 4096.
     pub payload_bytes: u32,
     /// Rate of the host's line, Mbit/s: where DCQCN starts.
     pub line_mbps: u64,
@@ -96,7 +96,7 @@ pub struct RoceConfig {
     pub queue_pairs: u32,
     /// Order and loss.
     pub recovery: Recovery,
-    /// Most packets between the oldest unacknowledged and the newest; none: no limit but the messages posted.
+    /// Most packets between the oldest unacknowledged and the newest, at least 1; none: no limit but the messages posted.
     pub window_packets: Option<u32>,
     /// An acknowledgment is asked for every so many packets (and at the end of each message, and of the window), at least 1:
     /// mlx5's `log_ack_req_freq` 0.
@@ -157,6 +157,21 @@ impl RoceConfig {
             congestion: Congestion::None,
             ..Self::default()
         }
+    }
+}
+
+impl RoceConfig {
+    /// With counts, sizes and rates of at least 1.
+    pub(super) fn at_least(mut self) -> Self {
+        self.payload_bytes = self.payload_bytes.max(1);
+        self.line_mbps = self.line_mbps.max(1);
+        self.queue_pairs = self.queue_pairs.max(1);
+        self.ack_every = self.ack_every.max(1);
+        self.window_packets = self.window_packets.map(|window| window.max(1));
+        if let Congestion::Dcqcn(dcqcn) = &mut self.congestion {
+            dcqcn.minimum_mbps = dcqcn.minimum_mbps.max(1);
+        }
+        self
     }
 }
 

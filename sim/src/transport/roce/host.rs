@@ -61,12 +61,12 @@ pub struct RoceHost {
 }
 
 impl RoceHost {
-    /// The host of this number; `seed` chooses the source ports of its queue pairs.
+    /// The host of this number; `seed` chooses the source ports of its queue pairs. Settings below their least are raised to it.
     #[must_use]
     pub fn new(id: HostId, config: RoceConfig, seed: u64) -> Self {
         Self {
             id,
-            config,
+            config: config.at_least(),
             seed,
             senders: Vec::new(),
             receivers: Vec::new(),
@@ -94,7 +94,7 @@ impl RoceHost {
         };
         let first = *self.first_sender.get(peer as usize)?;
         let mut sum = 0;
-        for lane in 0..self.config.queue_pairs.max(1) {
+        for lane in 0..self.config.queue_pairs {
             if first != NONE
                 && let Some(sender) = self.senders.get_mut((first + lane) as usize)
                 && sender.deadline(&self.config) != Time::NEVER
@@ -118,7 +118,7 @@ impl RoceHost {
         let first = slot(&mut self.first_sender, peer);
         if *first == NONE {
             *first = self.senders.len() as u32;
-            for lane in 0..self.config.queue_pairs.max(1) {
+            for lane in 0..self.config.queue_pairs {
                 let port = self.source_port(peer, lane);
                 self.senders
                     .push(Sender::new(&self.config, peer, lane, port));
@@ -132,7 +132,7 @@ impl RoceHost {
         let first = slot(&mut self.first_receiver, peer);
         if *first == NONE {
             *first = self.receivers.len() as u32;
-            for lane in 0..self.config.queue_pairs.max(1) {
+            for lane in 0..self.config.queue_pairs {
                 let port = self.source_port(peer, lane);
                 self.receivers.push(Receiver::new(peer, lane, port));
             }
@@ -181,7 +181,7 @@ impl RoceHost {
 
     fn receive_data(&mut self, now: Time, packet: &Packet) {
         let segment = &packet.segment;
-        if segment.flow >= self.config.queue_pairs.max(1) {
+        if segment.flow >= self.config.queue_pairs {
             return;
         }
         let index = self.receiver(packet.source, segment.flow);
@@ -230,7 +230,7 @@ impl RoceHost {
             .first_sender
             .get(packet.source as usize)
             .is_some_and(|&first| first != NONE);
-        if !known || segment.flow >= self.config.queue_pairs.max(1) {
+        if !known || segment.flow >= self.config.queue_pairs {
             return;
         }
         let index = self.sender(packet.source, segment.flow);
@@ -420,7 +420,7 @@ impl Node for RoceHost {
     }
 
     fn post(&mut self, now: Time, message: &Message) {
-        let lane = message.flow % self.config.queue_pairs.max(1);
+        let lane = message.flow % self.config.queue_pairs;
         let index = self.sender(message.peer, lane);
         let sender = &mut self.senders[index as usize];
         if sender.failed {

@@ -199,7 +199,7 @@ impl Sender {
             offset: offset as u32,
             payload: (message.bytes - before).min(u64::from(config.payload_bytes)) as u32,
             last,
-            ask: last || shut || (sequence + 1).is_multiple_of(u64::from(config.ack_every.max(1))),
+            ask: last || shut || (sequence + 1).is_multiple_of(u64::from(config.ack_every)),
             again,
         })
     }
