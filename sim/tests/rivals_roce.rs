@@ -460,6 +460,13 @@ fn settings_of_nothing_still_move_bytes() {
         queue_pairs: 0,
         ack_every: 0,
         window_packets: Some(0),
+        timeout: Time::ZERO,
+        congestion: Congestion::Dcqcn(DcqcnConfig {
+            increase_interval: Time::ZERO,
+            minimum_mbps: 0,
+            ..DcqcnConfig::default()
+        }),
+        retries: None,
         ..RoceConfig::default()
     };
     let mut sim = pair(&config, FaultConfig::default(), 1);
@@ -467,7 +474,7 @@ fn settings_of_nothing_still_move_bytes() {
     let mut log = Log::default();
     run(&mut sim, Time::from_ms(1), &mut log);
     assert!(log.delivered(0).is_some());
-    assert_eq!(sim.host(0).counters().data_packets, 3);
+    assert_eq!(sim.host(1).counters().placed_bytes, 3);
 }
 
 #[test]

@@ -161,15 +161,23 @@ impl RoceConfig {
 }
 
 impl RoceConfig {
-    /// With counts, sizes and rates of at least 1.
+    /// With counts, sizes and rates of at least 1, and timers of at least 1 us: one of nothing would expire for ever.
     pub(super) fn at_least(mut self) -> Self {
         self.payload_bytes = self.payload_bytes.max(1);
         self.line_mbps = self.line_mbps.max(1);
         self.queue_pairs = self.queue_pairs.max(1);
         self.ack_every = self.ack_every.max(1);
         self.window_packets = self.window_packets.map(|window| window.max(1));
+        let least = Time::from_us(1);
+        self.timeout = self.timeout.max(least);
+        if let Recovery::Irn(irn) = &mut self.recovery {
+            irn.rto_low = irn.rto_low.max(least);
+            irn.rto_high = irn.rto_high.max(least);
+        }
         if let Congestion::Dcqcn(dcqcn) = &mut self.congestion {
             dcqcn.minimum_mbps = dcqcn.minimum_mbps.max(1);
+            dcqcn.alpha_interval = dcqcn.alpha_interval.max(least);
+            dcqcn.increase_interval = dcqcn.increase_interval.max(least);
         }
         self
     }

@@ -16,9 +16,9 @@ pub struct DcqcnConfig {
     pub decrease_interval: Time,
     /// Gain g of the estimate alpha, above 0, at most 1.
     pub gain: f64,
-    /// Without a CNP for so long (K), alpha is lowered.
+    /// Without a CNP for so long (K), alpha is lowered; at least 1 us.
     pub alpha_interval: Time,
-    /// Period of the timer T of rate increases.
+    /// Period of the timer T of rate increases, at least 1 us.
     pub increase_interval: Time,
     /// Bytes on the line per step of the byte counter B; none: only the timer counts.
     pub increase_bytes: Option<u64>,
@@ -182,7 +182,7 @@ impl ReactionPoint {
         let Some(mut at) = self.timer_at else {
             return;
         };
-        let period = config.increase_interval.ps().max(1);
+        let period = config.increase_interval.ps();
         while now.since(at).ps() >= period {
             if !self.is_limited() && self.target_kbps == self.line_kbps {
                 // Nothing more to gain: the steps left only count.
@@ -216,7 +216,7 @@ impl ReactionPoint {
         self.advance(config, now);
         let first = self.timer_at.is_none();
         if !first {
-            let idle = now.since(self.alpha_at).ps() / config.alpha_interval.ps().max(1);
+            let idle = now.since(self.alpha_at).ps() / config.alpha_interval.ps();
             self.alpha *= power(1.0 - config.gain, idle);
         }
         self.alpha_at = now;
