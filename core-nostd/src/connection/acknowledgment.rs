@@ -6,6 +6,7 @@ use crate::config::EndpointConfig;
 use crate::message::outgoing::{OutMessage, Progress};
 use crate::path::inflight::{List, NONE};
 use crate::path::loss::{self, Evidence, Verdict};
+use crate::path::rtt::MinimumRtt;
 use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::{Controller, Network, ONE_PACKET};
 use crate::stats::DropReason;
@@ -97,7 +98,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // spec: MR-LOSS-006
             if block.newest_psn == PSN_OF_PROBE && path.probe_tsn == block.newest_tsn {
                 let sample = (now.as_nanos() as u32).wrapping_sub(path.probe_sent_ns);
-                self.rtt_sample(now, config, number, sample, block);
+                self.rtt_sample(now, config, number, sample, block, false);
             }
         }
         // spec: MR-HINT-008, MR-PATH-006
@@ -155,7 +156,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 // spec: MR-LOSS-006
                 if slot.tsn == block.newest_tsn {
                     let sample = (now.as_nanos() as u32).wrapping_sub(slot.sent_ns);
-                    self.rtt_sample(now, config, block.path, sample, block);
+                    let full = slot.length == self.agreed.payload_bytes;
+                    self.rtt_sample(now, config, block.path, sample, block, full);
                 }
                 self.slot_delivered(index);
             } else {
@@ -229,6 +231,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         number: u8,
         sample: u32,
         block: &AckBlock,
+        full: bool,
     ) {
         // The clock went back since: no sample at all.
         // spec: MR-TIME-003
@@ -249,8 +252,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.rtt.sample(sample);
         path.latest_rtt_ns = sample;
         self.rtt.sample(sample);
+        // A short packet is through faster, by its serialisation at every hop: what the window has to cover is the round trip of full ones.
+        // spec: MR-LOSS-008
+        if full && !self.full_rtt_known {
+            self.full_rtt_known = true;
+            self.min_rtt = MinimumRtt::new();
+        }
         let least = self.config.least_rtt.as_nanos_u32();
-        if self.min_rtt.sample(now, sample.max(least)) {
+        if full == self.full_rtt_known && self.min_rtt.sample(now, sample.max(least)) {
             self.network_changed(config);
         }
     }
@@ -265,8 +274,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Tells the controller what the network measures now.
     pub(super) fn network_changed(&mut self, config: &EndpointConfig) {
+        // The round trip of a full packet is not known yet: that of a short one and a fifth is a fair guess over three tiers.
+        // spec: MR-LOSS-009
+        let guess = match self.measured_rtt() {
+            Some(ns) if !self.full_rtt_known => ns / 5,
+            _ => 0,
+        };
         self.controller.network(Network {
-            min_rtt_ns: self.min_rtt_ns(),
+            min_rtt_ns: self.min_rtt_ns() + guess,
             link_mbps: config
                 .plane_mbps
                 .saturating_mul(u32::from(self.agreed.planes)),

@@ -27,11 +27,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     ) -> Option<Transmit> {
         if self.has_due(due::INIT) {
             self.clear_due(due::INIT);
-            return self.send_init(shared, out);
+            return self.send_init(now, shared, out);
         }
         if self.has_due(due::ACCEPT) {
             self.clear_due(due::ACCEPT);
-            return self.send_accept(shared, out);
+            return self.send_accept(now, shared, out);
         }
         if self.has_due(due::FENCE_ACKS) {
             if let Some(path) = self.fence_ack_due.pop_first() {
@@ -136,6 +136,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-SETUP-014
     fn send_init<const R: usize, const V: usize>(
         &mut self,
+        now: Instant,
         shared: &mut Shared<R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
@@ -158,12 +159,14 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 .min(usize::from(shared.config.planes))
                 .max(1) as u8);
         let entropy = self.fresh_entropy(&shared.config, plane);
+        self.data_sent_at = now;
         self.sealed(plane, entropy, length)
     }
 
     // spec: MR-SETUP-016
     fn send_accept<const R: usize, const V: usize>(
         &mut self,
+        now: Instant,
         shared: &mut Shared<R, V>,
         out: &mut [u8],
     ) -> Option<Transmit> {
@@ -178,6 +181,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let length = accept.encode(out).ok()?;
         let plane = self.accept_plane;
         let entropy = self.fresh_entropy(&shared.config, plane);
+        self.data_sent_at = now;
         self.sealed(plane, entropy, length)
     }
 

@@ -116,6 +116,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.agreed = agree(&own, parameters);
         self.peer_id = peer_id;
         self.peer = parameters.planes;
+        if !self.incoming_connection {
+            self.setup_answered(now);
+        }
         let datagram = usize::from(self.agreed.payload_bytes) + DATA_SIZE + self.trailer().size();
         self.wire_packet_bytes = datagram as u32 + u32::from(config.overhead_bytes);
         self.state = State::Established;
@@ -157,6 +160,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             // So that the acceptor knows that its ACCEPT arrived, and both know a round-trip time.
             self.probe_due.insert(0);
             self.set_due(due::PROBES);
+            // The acceptor's share of this side, as ACCEPT brought this side's of the acceptor.
+            // spec: MR-SETUP-022
+            if config.hints {
+                self.set_due(due::HINT);
+            }
             self.report_connected = true;
             self.events = true;
             self.half_open = true;
@@ -192,28 +200,42 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-SETUP-015
     pub(crate) fn accept_again(&mut self) {
         if self.state == State::Established {
+            // Which of the two will have been answered cannot be told.
+            self.setup_attempts = self.setup_attempts.max(1);
             self.set_due(due::ACCEPT);
         }
     }
 
     /// A valid datagram of the peer came in: first of all it says that the peer is there.
     #[inline]
-    pub(crate) fn heard_from_peer(&mut self, now: Instant) {
+    pub(crate) fn heard_from_peer(&mut self, now: Instant, config: &EndpointConfig) {
         self.heard_at = now;
         self.asked = 0;
         if self.slots.used() == 0 {
             self.answered_at = now;
         }
         if self.half_open {
-            self.confirmed(now);
+            self.confirmed(now, config);
+        }
+    }
+
+    /// An INIT was answered by ACCEPT, or ACCEPT by the first datagram. If it was sent once, that was a round trip.
+    // spec: MR-LOSS-009
+    fn setup_answered(&mut self, now: Instant) {
+        let sample = now.since(self.data_sent_at).as_nanos_u32();
+        if self.setup_attempts == 0 && sample != 0 {
+            let least = self.config.least_rtt.as_nanos_u32();
+            self.min_rtt.sample(now, sample.max(least));
         }
     }
 
     /// The first datagram after the INIT or ACCEPT: the peer is there, and knows of the connection.
     #[cold]
-    fn confirmed(&mut self, now: Instant) {
+    fn confirmed(&mut self, now: Instant, config: &EndpointConfig) {
         self.half_open = false;
         if self.incoming_connection {
+            self.setup_answered(now);
+            self.network_changed(config);
             self.report_connected = true;
             self.events = true;
             self.timers.clear(Timer::Setup);

@@ -164,7 +164,7 @@ pub struct Connection<
     run_message: u16,
     /// Packets that count in the window.
     outstanding: u32,
-    /// When a packet last left.
+    /// When data, INIT or ACCEPT last left.
     data_sent_at: Instant,
     /// The window, and not the application or the pacer, held the sender back last time.
     limited: bool,
@@ -185,6 +185,8 @@ pub struct Connection<
     loss_share: u32,
     /// A mark was ever seen: delay need not stand in for marks.
     marks_seen: bool,
+    /// The least round-trip time is that of full packets.
+    full_rtt_known: bool,
 
     // Messages.
     requests: OutTable<MESSAGES>,
@@ -324,6 +326,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             losing_until: Instant::ZERO,
             loss_share: 0,
             marks_seen: false,
+            full_rtt_known: false,
             requests: OutTable::new(),
             responses: OutTable::new(),
             incoming: InTable::new(),

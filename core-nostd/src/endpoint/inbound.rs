@@ -95,7 +95,7 @@ where
         match header.kind {
             Kind::Data => {
                 let (data, payload) = Data::decode(&header, body)?;
-                record.heard_from_peer(now);
+                record.heard_from_peer(now, &self.shared.config);
                 let packet = DataPacket {
                     header,
                     data,
@@ -111,7 +111,7 @@ where
             }
             Kind::Ack => {
                 let blocks = AckBlocks::decode(&header, body)?;
-                record.heard_from_peer(now);
+                record.heard_from_peer(now, &self.shared.config);
                 record.handle_ack(now, &self.shared.config, blocks)?;
                 if let Some(ns) = record.measured_rtt() {
                     self.allocator.observe_rtt(ns);
@@ -119,30 +119,30 @@ where
             }
             Kind::Probe => {
                 let probe = Probe::decode(&header, body)?;
-                record.heard_from_peer(now);
+                record.heard_from_peer(now, &self.shared.config);
                 record.handle_probe(now, &mut self.shared, &probe, ce)?;
             }
             Kind::Fence => {
                 let fence = Fence::decode(&header, body)?;
-                record.heard_from_peer(now);
+                record.heard_from_peer(now, &self.shared.config);
                 record.handle_fence(&fence)?;
             }
             Kind::FenceAck => {
                 let mut blocks = AckBlocks::decode(&header, body)?;
-                record.heard_from_peer(now);
+                record.heard_from_peer(now, &self.shared.config);
                 if let Some(block) = blocks.next() {
                     record.handle_fence_ack(now, &self.shared.config, &block)?;
                 }
             }
             Kind::Announce => {
                 let announce = Announce::decode(&header, body)?;
-                record.heard_from_peer(now);
+                record.heard_from_peer(now, &self.shared.config);
                 record.handle_announce(now, &announce, &self.shared.config);
                 demand = Some(announce.demand);
             }
             Kind::Hint => {
                 let hint = Hint::decode(&header, body)?;
-                record.heard_from_peer(now);
+                record.heard_from_peer(now, &self.shared.config);
                 record.handle_hint(now, &self.shared.config, &hint);
             }
             Kind::Close => {
@@ -225,7 +225,7 @@ where
             payload,
             meta.ecn == Ecn::Ce,
         )?;
-        record.heard_from_peer(now);
+        record.heard_from_peer(now, &self.shared.config);
         let has_events = record.has_events();
         self.settle(now, index, Some(varying.demand), has_events);
         Some(())

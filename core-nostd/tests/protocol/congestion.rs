@@ -87,33 +87,63 @@ fn a_stale_hint_halves_the_window_each_round_trip_down_to_eight() {
     assert_eq!(controller.window(), 8 * ONE_PACKET);
 }
 
+/// The round-trip time of a packet that met no other.
+const LEAST_RTT: u64 = 10_000;
+
 /// Eight packets are out on one path; what does the window become after this acknowledgment?
 fn after(hint_mbps: u32, cumulative: u32, beyond: &[u32], ce_count: u16, rtt: u64) -> (f64, f64) {
     let mut puppet = Puppet::asked(|connection| connection.paths = 1);
-    if hint_mbps != 0 {
-        // A little traffic brings the hint; then a window that is not full.
-        puppet
-            .ack(AckBlock {
-                hint_mbps,
-                ..block(0, 0, 0, &[])
-            })
-            .unwrap();
-    }
-    puppet.post_write(0, 1, 100 * 1024);
+    // A full packet tells the round-trip time, and maybe its acknowledgment the hint; then a window that is not full.
+    puppet.post_write(0, 1, 1024);
+    puppet.run(9_000);
+    puppet.now += LEAST_RTT - 9_000;
+    puppet
+        .ack(AckBlock {
+            hint_mbps,
+            newest_psn: 0,
+            ..block(0, 1, 1, &[])
+        })
+        .unwrap();
+    puppet.post_write(0, 2, 100 * 1024);
     let sent = puppet.run(9_000);
     let count = only(&sent, Kind::Data).len() as u32;
     puppet.now += rtt - 9_000;
     let before = packets(puppet.statistics().window);
     let newest = count.min(beyond.iter().max().map_or(cumulative, |psn| psn + 1));
+    let beyond: Vec<u32> = beyond.iter().map(|psn| psn + 1).collect();
     puppet
         .ack(AckBlock {
             ce_count,
             hint_mbps,
-            newest_psn: 0,
-            ..block(0, cumulative, newest, beyond)
+            newest_psn: newest,
+            ..block(0, 1 + cumulative, 1 + newest, &beyond)
         })
         .unwrap();
     (before, packets(puppet.statistics().window))
+}
+
+// spec: MR-LOSS-008
+#[test]
+fn the_window_is_made_of_the_round_trip_of_full_packets() {
+    let mut puppet = Puppet::asked(|connection| connection.paths = 1);
+    let mut psn = 0;
+    let mut least = |length, rtt| {
+        puppet.post_write(0, u64::from(psn), length);
+        puppet.take();
+        puppet.now += rtt;
+        psn += 1;
+        let newest = AckBlock {
+            newest_psn: psn - 1,
+            ..block(0, psn, psn, &[])
+        };
+        puppet.ack(newest).unwrap();
+        puppet.statistics().min_rtt_ns
+    };
+    assert_eq!(least(64, 5_000), 5_000);
+    assert_eq!(least(64, 6_000), 5_000);
+    assert_eq!(least(1024, 8_000), 8_000);
+    assert_eq!(least(64, 5_000), 8_000, "a short one says nothing any more");
+    assert_eq!(least(1024, 7_000), 7_000);
 }
 
 // spec: MR-CC-003, MR-CC-006

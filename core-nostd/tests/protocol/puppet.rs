@@ -208,7 +208,8 @@ impl Puppet {
         }))
     }
 
-    fn connected(&mut self) {
+    /// Takes the handle from the event that says so.
+    pub fn connected(&mut self) {
         self.handle = self.events.iter().rev().find_map(|event| match event {
             Event::Connected { connection, .. } => Some(*connection),
             _ => None,

@@ -314,7 +314,7 @@ fn the_same_init_again_is_the_same_connection() {
     assert_eq!(first[0].bytes, second[0].bytes);
     assert_eq!(puppet.host.endpoint_statistics().connections_opened, 1);
     // It is repeated until something comes.
-    let again = only(&puppet.run(1_000_000), Kind::Accept);
+    let again = only(&puppet.run(2_000_000), Kind::Accept);
     assert!(again.len() >= 3, "{}", again.len());
     let Packet::Accept(accept) = first[0].packet() else {
         panic!()
@@ -352,6 +352,71 @@ fn every_accept_is_answered_with_a_probe() {
         puppet.accept(0).unwrap();
         assert_eq!(only(&puppet.take(), Kind::Probe).len(), 1);
     }
+}
+
+// spec: MR-SETUP-022
+#[test]
+fn the_acceptor_is_told_its_share_at_once() {
+    let hints = |hints: bool| {
+        let mut puppet = Puppet::new(|endpoint, _| endpoint.hints = hints);
+        puppet.connect(|_| ());
+        puppet.theirs = puppet.take()[0].init_source();
+        puppet.accept(0).unwrap();
+        only(&puppet.take(), Kind::Hint)
+    };
+    let told = hints(true);
+    let Packet::Hint(hint) = told[0].packet() else {
+        panic!()
+    };
+    assert_eq!((told.len(), hint.number), (1, 0));
+    assert!(hint.rate_mbps > 0);
+    assert!(hints(false).is_empty());
+}
+
+// spec: MR-LOSS-009
+#[test]
+fn setting_up_gives_the_first_round_trip_time() {
+    let mut puppet = listener();
+    puppet.connect(|_| ());
+    puppet.theirs = puppet.take()[0].init_source();
+    puppet.now += 7_000;
+    puppet.accept(0).unwrap();
+    assert_eq!(puppet.statistics().min_rtt_ns, 7_000);
+
+    let mut puppet = listener();
+    puppet.connect(|_| ());
+    puppet.theirs = puppet.take()[0].init_source();
+    assert!(!puppet.run(200_000).is_empty(), "a second INIT");
+    puppet.accept(0).unwrap();
+    assert_eq!(puppet.statistics().min_rtt_ns, 0, "of which INIT?");
+
+    let acceptor = |twice: bool| {
+        let mut puppet = listener();
+        let mut init = puppet.init(None);
+        puppet.send(&Packet::Init(init)).unwrap();
+        let sent = puppet.take();
+        let Packet::Retry(retry) = sent[0].packet() else {
+            panic!()
+        };
+        init.cookie = Some(retry.cookie);
+        puppet.send(&Packet::Init(init)).unwrap();
+        let sent = only(&puppet.take(), Kind::Accept);
+        let Packet::Accept(accept) = sent[0].packet() else {
+            panic!()
+        };
+        puppet.theirs = accept.source;
+        puppet.now += 9_000;
+        if twice {
+            puppet.send(&Packet::Init(init)).unwrap();
+            puppet.take();
+        }
+        puppet.probe(0, 0).unwrap();
+        puppet.take();
+        puppet.connected();
+        puppet.statistics().min_rtt_ns
+    };
+    assert_eq!(acceptor(false), 9_000);
+    assert_eq!(acceptor(true), 0, "of which ACCEPT?");
 }
 
 // spec: MR-SETUP-018
