@@ -71,6 +71,10 @@ pub enum Purpose {
     Spray,
     /// The source ports of queue pairs.
     QueuePair,
+    /// Which host plays which part of a workload.
+    Placement,
+    /// Times, sizes and peers of a workload.
+    Traffic,
 }
 
 /// A stream of random numbers.
