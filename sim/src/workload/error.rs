@@ -1,6 +1,7 @@
 //! Why a workload cannot be made.
 
 use super::program::ProgramError;
+use super::text::ParseError;
 use crate::packet::HostId;
 
 /// What is wrong with the description of a workload.
@@ -38,6 +39,9 @@ pub enum WorkloadError {
         /// How many hosts were listed.
         given: usize,
     },
+    /// A file is not what it should be.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
     /// The tasks do not make a program.
     #[error(transparent)]
     Program(#[from] ProgramError),
