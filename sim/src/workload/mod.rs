@@ -1,4 +1,8 @@
 //! What hosts are to do: [`program`] is the graph that every workload becomes.
+//!
+//! [`Workload`] is the front door: a description that can be written in a file, and what makes a program of it.
+
+use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
 mod check;
@@ -6,8 +10,12 @@ mod check;
 pub mod chance;
 pub mod collective;
 pub mod error;
+pub mod goal;
+pub mod goal_parse;
 pub mod htsim;
 pub mod htsim_program;
+pub mod htsim_topology;
+mod htsim_triggers;
 pub mod incast;
 pub mod kv_cache;
 pub mod moe;
@@ -22,3 +30,124 @@ pub mod sizes;
 pub mod storage;
 pub mod text;
 pub mod training;
+
+pub use self::error::WorkloadError;
+
+/// A workload of any kind.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Workload {
+    /// Every host sends to one host and receives from one.
+    Permutation(permutation::Permutation),
+    /// Many hosts send to one.
+    Incast(incast::Incast),
+    /// One host sends to many.
+    Outcast(outcast::Outcast),
+    /// A collective operation.
+    Collective(collective::Collective),
+    /// Flows that arrive at random.
+    Poisson(poisson::Poisson),
+    /// Data-parallel training.
+    Training(training::Training),
+    /// Pipeline-parallel training.
+    Pipeline(pipeline::Pipeline),
+    /// Layers of a mixture of experts.
+    Moe(moe::Moe),
+    /// Disaggregated inference.
+    KvCache(kv_cache::KvCache),
+    /// Striped storage.
+    Storage(storage::Storage),
+    /// A connection matrix of htsim.
+    Htsim(htsim_program::Htsim),
+    /// A GOAL trace.
+    Goal(goal::GoalTrace),
+}
+
+impl Workload {
+    /// The program for so many hosts. What is left to chance depends on the seed only.
+    ///
+    /// # Errors
+    /// If the description makes no sense, or needs more hosts.
+    pub fn program(&self, hosts: u32, seed: u64) -> Result<program::Program, WorkloadError> {
+        match self {
+            Self::Permutation(config) => config.program(hosts, seed),
+            Self::Incast(config) => config.program(hosts, seed),
+            Self::Outcast(config) => config.program(hosts, seed),
+            Self::Collective(config) => config.program(hosts, seed),
+            Self::Poisson(config) => config.program(hosts, seed),
+            Self::Training(config) => config.program(hosts, seed),
+            Self::Pipeline(config) => config.program(hosts, seed),
+            Self::Moe(config) => config.program(hosts, seed),
+            Self::KvCache(config) => config.program(hosts, seed),
+            Self::Storage(config) => config.program(hosts, seed),
+            Self::Htsim(config) => config.program(hosts, seed),
+            Self::Goal(config) => config.program(hosts, seed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check::in_some_order;
+    use super::*;
+
+    const KINDS: [&str; 12] = [
+        "permutation",
+        "incast",
+        "outcast",
+        "collective",
+        "poisson",
+        "training",
+        "pipeline",
+        "moe",
+        "kv-cache",
+        "storage",
+        "htsim",
+        "goal",
+    ];
+
+    fn read(text: &str) -> Result<Workload, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn every_kind_has_defaults_that_run_and_can_be_written() {
+        for kind in KINDS {
+            let workload = read(&format!("{{\"{kind}\": {{}}}}")).unwrap();
+            let program = workload.program(16, 1).unwrap();
+            assert_eq!(Ok(&program), workload.program(16, 1).as_ref(), "{kind}");
+            assert!(!program.pairs().is_empty());
+            in_some_order(&program, 3, |_| {});
+            let written = serde_json::to_string(&workload).unwrap();
+            assert_eq!(read(&written).unwrap(), workload);
+            let unknown = format!("{{\"{kind}\": {{\"sise\": 1}}}}");
+            assert!(read(&unknown).is_err(), "{kind}");
+        }
+        assert!(read("{\"permutations\": {}}").is_err());
+    }
+
+    #[test]
+    fn a_description_is_read_as_it_is_meant() {
+        let text = r#"{"collective": {"operation": {"all-reduce": "double-tree"}, "size_bytes": 1000,
+            "placement": {"stride": 4}, "ranks": 8}}"#;
+        let collective::Collective {
+            operation,
+            size_bytes,
+            placement,
+            ranks,
+            ..
+        } = match read(text).unwrap() {
+            Workload::Collective(config) => config,
+            other => panic!("{other:?}"),
+        };
+        let expected = collective::Operation::AllReduce(collective::AllReduce::DoubleTree);
+        assert_eq!((operation, size_bytes, ranks), (expected, 1000, Some(8)));
+        assert_eq!(placement, placement::Placement::Stride(4));
+        let rounds = r#"{"collective": {"operation": {"all-to-all-in-rounds": 2}}}"#;
+        assert!(read(rounds).unwrap().program(4, 0).is_ok());
+        let sizes =
+            r#"{"poisson": {"sizes": {"points": [[100, 5000], [200, 10000]]}, "load_percent": 1}}"#;
+        assert!(read(sizes).unwrap().program(4, 0).is_ok());
+        assert!(read(r#"{"training": {"stragglers": {"seldom": [1, 50]}}}"#).is_ok());
+    }
+}

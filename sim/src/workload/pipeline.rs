@@ -80,7 +80,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// If there are too few hosts, or a field is 0 that must not be.
-    pub fn program(&self, hosts: u32, _: u64) -> Result<Program, WorkloadError> {
+    pub fn program(&self, hosts: u32, seed: u64) -> Result<Program, WorkloadError> {
         require(self.pipelines >= 1, "pipelines", 0, "at least 1")?;
         require(self.microbatches >= 1, "microbatches", 0, "at least 1")?;
         require(self.steps >= 1, "steps", 0, "at least 1")?;
@@ -88,7 +88,7 @@ impl Pipeline {
         require(stages >= 2, "stages", stages, "at least 2")?;
         let ranks = u64::from(stages) * u64::from(self.pipelines);
         require_hosts(ranks, hosts)?;
-        let host = self.placement.place(ranks as u32, hosts, 0)?;
+        let host = self.placement.place(ranks as u32, hosts, seed)?;
         let mut program = Program::new(hosts);
         let mut last: Vec<Option<TaskId>> = vec![None; host.len()];
         for step in 0..self.steps {
