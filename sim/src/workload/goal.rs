@@ -417,4 +417,12 @@ mod tests {
             "line 11, column 1: rank 0 does not receive this (tag 0)"
         );
     }
+
+    #[test]
+    fn a_rank_hears_from_itself_without_a_message() {
+        let text = "num_ranks 1\nrank 0 { w: calc 7; s: send 9b to 0; s requires w; r: recv 9b from 0; c: calc 1; c requires r }";
+        let program = program(text, 0).unwrap();
+        assert_eq!(program.pairs(), []);
+        assert_eq!(makespan(&program, |_| Time::ZERO), Time::from_ns(8));
+    }
 }

@@ -193,6 +193,33 @@ mod tests {
             ..Moe::default()
         };
         let program = config.program(8, 1).unwrap();
+        let mut stream = Stream::new(1, Purpose::Traffic, 3);
+        let layers = [config.route(8, &mut stream), config.route(8, &mut stream)];
+        for from in 0..8 {
+            for to in 0..8 {
+                let there = layers.iter().map(|layer| layer[from][to]).sum::<u64>();
+                let back = layers.iter().map(|layer| layer[to][from]).sum::<u64>();
+                let bytes: u64 = program
+                    .tasks()
+                    .iter()
+                    .filter_map(|task| match task.action {
+                        Action::Transfer {
+                            from: a,
+                            to: b,
+                            bytes,
+                            ..
+                        } => ((a, b) == (from as u32, to as u32)).then_some(bytes),
+                        Action::Pause { .. } => None,
+                    })
+                    .sum();
+                let expected = if from == to {
+                    0
+                } else {
+                    7168 * (there + 2 * back)
+                };
+                assert_eq!(bytes, expected);
+            }
+        }
         let (sent, received) = bytes_by_host(&program);
         let (out, back): (u64, u64) = (sent.iter().sum(), received.iter().sum());
         assert_eq!(out, back);

@@ -184,6 +184,14 @@ mod tests {
             .filter(|group| group.name.contains("writes"));
         assert!((1100..1300).contains(&writes.count()));
         assert_eq!(program.groups().len(), 4000);
+        // Each of six servers has a third of 4,000 stripes of two.
+        for server in 2..8 {
+            let served = program
+                .tasks()
+                .iter()
+                .filter(|task| matches!(task.action, Action::Pause { host, .. } if host == server));
+            assert!((1200..1470).contains(&served.count()));
+        }
         assert!(
             program
                 .pairs()
