@@ -99,7 +99,7 @@ impl KvCache {
                 from,
                 to,
                 bytes,
-                flow: request % 64,
+                flow: request,
             };
             for _ in 0..self.layers {
                 let before = busy[worker].map(After::Done);

@@ -106,48 +106,50 @@ mod tests {
         "goal",
     ];
 
-    fn read(text: &str) -> Result<Workload, serde_json::Error> {
-        serde_json::from_str(text)
+    fn read(text: &str) -> Result<Workload, toml::de::Error> {
+        toml::from_str(text)
     }
 
     #[test]
     fn every_kind_has_defaults_that_run_and_can_be_written() {
         for kind in KINDS {
-            let workload = read(&format!("{{\"{kind}\": {{}}}}")).unwrap();
+            let workload = read(&format!("[{kind}]")).unwrap();
             let program = workload.program(16, 1).unwrap();
             assert_eq!(Ok(&program), workload.program(16, 1).as_ref(), "{kind}");
             assert!(!program.pairs().is_empty());
             in_some_order(&program, 3, |_| {});
-            let written = serde_json::to_string(&workload).unwrap();
+            let written = toml::to_string(&workload).unwrap();
             assert_eq!(read(&written).unwrap(), workload);
-            let unknown = format!("{{\"{kind}\": {{\"sise\": 1}}}}");
+            let unknown = format!("[{kind}]\nsise = 1");
             assert!(read(&unknown).is_err(), "{kind}");
         }
-        assert!(read("{\"permutations\": {}}").is_err());
+        assert!(read("[permutations]").is_err());
     }
 
     #[test]
     fn a_description_is_read_as_it_is_meant() {
-        let text = r#"{"collective": {"operation": {"all-reduce": "double-tree"}, "size_bytes": 1000,
-            "placement": {"stride": 4}, "ranks": 8}}"#;
-        let collective::Collective {
-            operation,
-            size_bytes,
-            placement,
-            ranks,
-            ..
-        } = match read(text).unwrap() {
-            Workload::Collective(config) => config,
-            other => panic!("{other:?}"),
+        let text = r#"
+            [collective]
+            operation = { all-reduce = "double-tree" }
+            size_bytes = 1000
+            placement = { stride = 4 }
+            ranks = 8
+        "#;
+        let expected = collective::Collective {
+            operation: collective::Operation::AllReduce(collective::AllReduce::DoubleTree),
+            size_bytes: 1000,
+            placement: placement::Placement::Stride(4),
+            ranks: Some(8),
+            ..collective::Collective::default()
         };
-        let expected = collective::Operation::AllReduce(collective::AllReduce::DoubleTree);
-        assert_eq!((operation, size_bytes, ranks), (expected, 1000, Some(8)));
-        assert_eq!(placement, placement::Placement::Stride(4));
-        let rounds = r#"{"collective": {"operation": {"all-to-all-in-rounds": 2}}}"#;
-        assert!(read(rounds).unwrap().program(4, 0).is_ok());
-        let sizes =
-            r#"{"poisson": {"sizes": {"points": [[100, 5000], [200, 10000]]}, "load_percent": 1}}"#;
-        assert!(read(sizes).unwrap().program(4, 0).is_ok());
-        assert!(read(r#"{"training": {"stragglers": {"seldom": [1, 50]}}}"#).is_ok());
+        assert_eq!(read(text), Ok(Workload::Collective(expected)));
+        for text in [
+            "[collective]\noperation = { all-to-all-in-rounds = 2 }",
+            "[collective]\noperation = \"all-gather\"",
+            "[poisson]\nload_percent = 1\nsizes = { points = [[100, 5000], [200, 10000]] }",
+            "[training]\nstragglers = { seldom = [1, 50] }\nplacement = \"random\"",
+        ] {
+            assert!(read(text).unwrap().program(4, 0).is_ok(), "{text}");
+        }
     }
 }

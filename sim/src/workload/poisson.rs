@@ -64,8 +64,8 @@ impl Poisson {
                 from,
                 to,
                 bytes: sizes.draw(&mut stream),
-                // Flows do not wait for each other, but a pair of hosts has not endlessly many streams.
-                flow: number % 64,
+                // A number of its own: flows do not wait for each other.
+                flow: number,
             };
             program.add(action, now, &[])?;
             number += 1;

@@ -109,7 +109,7 @@ impl Storage {
                     } else {
                         (self.command_bytes, stripe)
                     };
-                    self.exchange(&mut program, client, server, sizes, request % 64, now)?;
+                    self.exchange(&mut program, client, server, sizes, request, now)?;
                 }
             }
         }
