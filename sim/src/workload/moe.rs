@@ -128,13 +128,14 @@ impl Moe {
             };
             pauses(&mut program, &mut ready, &|_| self.dense_ns)?;
             exchange(&mut program, &mut ready, &|from, to| {
-                between(from, to) * self.dispatch_bytes
+                between(from, to).saturating_mul(self.dispatch_bytes)
             })?;
             pauses(&mut program, &mut ready, &|rank| {
-                (0..ranks).map(|from| between(from, rank)).sum::<u64>() * self.token_ns
+                let tokens: u64 = (0..ranks).map(|from| between(from, rank)).sum();
+                tokens.saturating_mul(self.token_ns)
             })?;
             exchange(&mut program, &mut ready, &|from, to| {
-                between(to, from) * self.combine_bytes
+                between(to, from).saturating_mul(self.combine_bytes)
             })?;
         }
         Ok(program)
