@@ -121,6 +121,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.answered_at = now;
             self.path_answered(now, number);
         }
+        if now >= self.epoch_ends {
+            self.network_changed(config);
+        }
         self.adjust(now, number, u32::from(delivered), u32::from(lost), marked);
         if lost != 0 {
             self.losing_until =
@@ -280,8 +283,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             Some(ns) if !self.full_rtt_known => ns / 5,
             _ => 0,
         };
+        // What the peer holds acknowledgments back is part of the loop that the window has to fill.
+        // spec: MR-CC-015
+        let delay = u32::from(self.peer_delay) * 16;
         self.controller.network(Network {
-            min_rtt_ns: self.min_rtt_ns() + guess,
+            min_rtt_ns: self.min_rtt_ns() + guess + delay,
             link_mbps: config
                 .plane_mbps
                 .saturating_mul(u32::from(self.agreed.planes)),

@@ -13,6 +13,9 @@ const STUBBORN: u8 = 8;
 /// How long after a gap acknowledgments are repeated.
 pub(super) const GAP_MEMORY: Duration = Duration::from_micros(200);
 
+/// With at most so many paths each carries its next packet, and brings its next acknowledgment, soon.
+const SOON: u8 = 16;
+
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
@@ -66,8 +69,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         if let Some(first) = out.first_chunk_mut::<ACK_SIZE>() {
             encode_ack(AckKind::Ack, flags, self.peer_id, &block, first);
         }
-        // Where packets are being lost acknowledgments are, too: what the last one said is said again.
-        let mut again = (now < self.gaps_until && self.ack_last != path).then_some(self.ack_last);
+        // Where packets are being lost acknowledgments are, too: what the last one said is said again, if the path's own next one is far off.
+        // spec: MR-PATH-015
+        let mut again =
+            (self.agreed.paths > SOON && now < self.gaps_until && self.ack_last != path)
+                .then_some(self.ack_last);
         self.ack_last = path;
         let mut left = shared.config.ack_blocks - 1 + u8::from(again.is_some());
         while left != 0

@@ -56,7 +56,8 @@ pub fn ring(phases: Phases, ranks: u32, size: u64, chunk: u64, pipelined: bool) 
                     to,
                     bytes,
                     reduce,
-                    flow: 0,
+                    // Chunks do not wait for each other.
+                    flow: index as u32,
                 };
                 let id = schedule.send(step, after);
                 arrivals[to as usize].push(After::Done(id));
