@@ -75,6 +75,8 @@ pub enum Purpose {
     Placement,
     /// Times, sizes and peers of a workload.
     Traffic,
+    /// The order in which a sender takes entropy values.
+    Entropy,
 }
 
 /// A stream of random numbers.

@@ -3,3 +3,4 @@
 pub mod infiniband;
 pub mod metaroce;
 pub mod roce;
+pub mod uec;

@@ -1,0 +1,628 @@
+//! The sending end of a delivery context: what is on its way, what is lost, and whether the next packet may go.
+//!
+//! Losses show in three ways: a NACK for a trimmed packet; a packet that was not answered for a fixed time; and, where
+//! switches do not trim, the rules that htsim calls SLEEK: many packets out of order at the receiver, or a probe that
+//! comes back without delay while packets sent before it are still unanswered.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::entropy::{Entropies, Feedback};
+use super::nscc::Nscc;
+use super::rccc::Credit;
+use super::{
+    ACK_REQUEST, DATA, FIRST_PORT, MARKED, PROBE, PROBE_ANSWER, REQUEST, RETRANSMISSION, Reply,
+    UecConfig,
+};
+use crate::node::{Counters, Message, Progress};
+use crate::packet::{Class, Ecn, HostId, Packet, Segment};
+use crate::random::Stream;
+use crate::time::Time;
+
+/// The window of loss recovery, in congestion windows and in packets (htsim: `loss_retx_factor`, `min_retx_config`).
+const SLEEK_WINDOWS: f64 = 1.5;
+const SLEEK_PACKETS: u64 = 5;
+/// Round trips without an acknowledgment before a probe, and between probes (htsim).
+const FIRST_PROBE_RTTS: u64 = 3;
+const NEXT_PROBE_RTTS: u64 = 5;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    InFlight,
+    /// To be sent again.
+    Lost,
+    Acknowledged,
+}
+
+/// A packet that was sent and may have to be sent again.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    message: u64,
+    offset: u32,
+    payload: u32,
+    lane: u16,
+    /// How often it was sent again.
+    again: u8,
+    state: State,
+    sent: Time,
+}
+
+/// A message that is not acknowledged as a whole.
+#[derive(Clone, Copy, Debug)]
+struct Outgoing {
+    id: u32,
+    flow: u32,
+    index: u64,
+    bytes: u64,
+    /// Bytes that have a packet.
+    cut: u64,
+    acknowledged: u64,
+}
+
+/// The messages of a flow in the order of posting, until reported.
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    posted: u64,
+    open: VecDeque<u64>,
+}
+
+/// Loss recovery without trimming.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sleek {
+    recovering: bool,
+    /// Recovery ends when everything below was acknowledged.
+    until: u64,
+    /// Below this, packets were sent again already.
+    resent: u64,
+    probe_at: Option<Time>,
+    probe: u64,
+    probe_sent: Time,
+}
+
+/// The sending end of a context.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// It waits in its host's queue for the line.
+    pub(crate) queued: bool,
+    /// The earliest time for which its host's timer is set.
+    pub(crate) armed: Time,
+    peer: HostId,
+    context: u32,
+    messages: VecDeque<Outgoing>,
+    first_message: u64,
+    cutting: u64,
+    flows: BTreeMap<u32, Flow>,
+    slots: VecDeque<Slot>,
+    first_psn: u64,
+    lost: BTreeSet<u64>,
+    /// Transmissions in order of their times, those that were answered included until they are the first.
+    sent: VecDeque<(Time, u64, u8)>,
+    outstanding: u64,
+    backlog: u64,
+    lost_bytes: u64,
+    /// May be below zero for a moment, when what was taken for lost arrives.
+    in_flight: i64,
+    /// What the receiver says to have received.
+    received: u64,
+    nscc: Option<Nscc>,
+    credit: Option<Credit>,
+    entropies: Entropies,
+    sleek: Sleek,
+    heard: Time,
+    requested: Option<Time>,
+}
+
+impl Sender {
+    /// For what goes to `peer` in a context.
+    #[must_use]
+    pub fn new(config: &UecConfig, peer: HostId, context: u32, random: Stream) -> Self {
+        let control = config.control;
+        Self {
+            queued: false,
+            armed: Time::NEVER,
+            peer,
+            context,
+            messages: VecDeque::new(),
+            first_message: 0,
+            cutting: 0,
+            flows: BTreeMap::new(),
+            slots: VecDeque::new(),
+            first_psn: 0,
+            lost: BTreeSet::new(),
+            sent: VecDeque::new(),
+            outstanding: 0,
+            backlog: 0,
+            lost_bytes: 0,
+            in_flight: 0,
+            received: 0,
+            nscc: control.has_window().then(|| Nscc::new(config.nscc)),
+            credit: control.has_credit().then(|| Credit::new(&config.rccc)),
+            entropies: Entropies::new(config.spraying, config.entropies, random),
+            sleek: Sleek::default(),
+            heard: Time::ZERO,
+            requested: None,
+        }
+    }
+
+    /// Takes a message.
+    pub fn post(&mut self, config: &UecConfig, now: Time, message: &Message) {
+        let number = self.first_message + self.messages.len() as u64;
+        let flow = self.flows.entry(message.flow).or_default();
+        self.messages.push_back(Outgoing {
+            id: message.id,
+            flow: message.flow,
+            index: flow.posted,
+            bytes: message.bytes,
+            cut: 0,
+            acknowledged: 0,
+        });
+        flow.posted += 1;
+        flow.open.push_back(number);
+        self.backlog += config.message_wire_bytes(message.bytes);
+        self.heard = self.heard.max(now);
+    }
+
+    /// Bytes that may be in flight; none if only credit counts.
+    #[must_use]
+    pub fn window(&self) -> Option<u64> {
+        self.nscc.as_ref().map(Nscc::window)
+    }
+
+    /// Whether there is a packet that may go now.
+    #[must_use]
+    pub fn can_send(&self, config: &UecConfig) -> bool {
+        let Some(bytes) = self.next_bytes(config) else {
+            return false;
+        };
+        self.credit.as_ref().is_none_or(Credit::allows)
+            && self.nscc.as_ref().is_none_or(|nscc| {
+                self.sleek.recovering && !self.lost.is_empty()
+                    || self.in_flight + bytes as i64 <= nscc.window() as i64
+            })
+    }
+
+    fn next_bytes(&self, config: &UecConfig) -> Option<u64> {
+        if let Some(&psn) = self.lost.first() {
+            return self.slot(psn).map(|slot| config.wire_bytes(slot.payload));
+        }
+        let message = self.message(self.cutting)?;
+        let left = message.bytes - message.cut;
+        Some(config.wire_bytes(left.min(u64::from(config.payload_bytes)) as u32))
+    }
+
+    fn message(&self, number: u64) -> Option<&Outgoing> {
+        self.messages
+            .get(number.checked_sub(self.first_message)? as usize)
+    }
+
+    fn slot(&self, psn: u64) -> Option<&Slot> {
+        self.slots.get(psn.checked_sub(self.first_psn)? as usize)
+    }
+
+    fn slot_mut(&mut self, psn: u64) -> Option<&mut Slot> {
+        let index = psn.checked_sub(self.first_psn)? as usize;
+        self.slots.get_mut(index)
+    }
+
+    /// The number of the next new packet.
+    fn next_psn(&self) -> u64 {
+        self.first_psn + self.slots.len() as u64
+    }
+
+    fn window_packets(&self, config: &UecConfig) -> u64 {
+        let window = self.window().unwrap_or(config.rccc.max_credit);
+        window / config.nscc.packet_bytes
+    }
+
+    /// Writes the next packet, which [`Sender::can_send`] has allowed; `sharers` contexts want the line.
+    pub(crate) fn send(
+        &mut self,
+        config: &UecConfig,
+        now: Time,
+        sharers: u64,
+        packet: &mut Packet,
+        counters: &mut Counters,
+    ) -> bool {
+        let lane = self.entropies.next(self.window_packets(config));
+        let lost = self.lost.pop_first();
+        let Some(psn) = lost.or_else(|| self.cut(config)) else {
+            return false;
+        };
+        let Some(slot) = self.slot_mut(psn) else {
+            return false;
+        };
+        slot.again = slot.again.saturating_add(u8::from(lost.is_some()));
+        slot.state = State::InFlight;
+        slot.sent = now;
+        slot.lane = lane;
+        let slot = *slot;
+        let bytes = config.wire_bytes(slot.payload);
+        let pool = if lost.is_some() {
+            &mut self.lost_bytes
+        } else {
+            &mut self.backlog
+        };
+        *pool -= bytes;
+        self.outstanding += 1;
+        self.sent.push_back((now, psn, slot.again));
+        self.in_flight += bytes as i64;
+        if let Some(credit) = &mut self.credit {
+            credit.spend(bytes);
+        }
+        counters.data_packets += 1;
+        counters.retransmissions += u64::from(lost.is_some());
+        let Some(&message) = self.message(slot.message) else {
+            return false;
+        };
+        let mut flags = if lost.is_some() {
+            ACK_REQUEST | RETRANSMISSION
+        } else {
+            0
+        };
+        if self.wants_answer(bytes) {
+            flags |= ACK_REQUEST;
+        }
+        packet.length = slot.payload + config.overhead_bytes.saturating_sub(super::AROUND_UDP);
+        packet.wire_bytes = bytes as u32;
+        packet.destination = self.peer;
+        packet.plane = 0;
+        packet.source_port = FIRST_PORT | lane;
+        packet.class = Class::Data;
+        packet.ecn = Ecn::Ect0;
+        packet.segment = Segment {
+            kind: DATA,
+            flags,
+            lane,
+            flow: message.flow,
+            message: message.id,
+            offset: slot.offset,
+            payload: slot.payload,
+            sequence: psn,
+            cumulative: message.index,
+            vector: self.target(config, sharers),
+            value: message.bytes,
+            stamp: now,
+        };
+        true
+    }
+
+    /// A new packet of the message that is being cut.
+    fn cut(&mut self, config: &UecConfig) -> Option<u64> {
+        let number = self.cutting;
+        let index = number.checked_sub(self.first_message)? as usize;
+        let message = self.messages.get_mut(index)?;
+        let full = u64::from(config.payload_bytes);
+        let payload = (message.bytes - message.cut).min(full);
+        let slot = Slot {
+            message: number,
+            offset: (message.cut / full) as u32,
+            payload: payload as u32,
+            lane: 0,
+            again: 0,
+            state: State::InFlight,
+            sent: Time::ZERO,
+        };
+        message.cut += payload;
+        self.cutting += u64::from(message.cut == message.bytes);
+        self.slots.push_back(slot);
+        Some(self.next_psn() - 1)
+    }
+
+    /// Whether nothing more can be sent after a packet of `bytes` until an answer comes.
+    fn wants_answer(&self, bytes: u64) -> bool {
+        let full = |nscc: &Nscc| self.in_flight + bytes as i64 >= nscc.window() as i64;
+        self.backlog == 0
+            || self.credit.as_ref().is_some_and(|credit| !credit.allows())
+            || self.nscc.as_ref().is_some_and(full)
+    }
+
+    fn target(&self, config: &UecConfig, sharers: u64) -> u64 {
+        let packet = config.nscc.packet_bytes;
+        let limit = self.window().map_or(u64::MAX, |window| window + packet);
+        let backlog = self.backlog + self.lost_bytes;
+        self.credit
+            .as_ref()
+            .map_or(0, |credit| credit.target(backlog, limit, packet, sharers))
+    }
+
+    /// An acknowledgment.
+    pub(crate) fn on_ack(
+        &mut self,
+        config: &UecConfig,
+        now: Time,
+        ack: &Segment,
+        news: &mut VecDeque<Progress>,
+    ) {
+        self.heard = now;
+        let marked = ack.flags & MARKED != 0;
+        let probe = ack.flags & PROBE_ANSWER != 0;
+        let bytes = ack.value.saturating_sub(self.received);
+        self.received += bytes;
+        self.in_flight -= bytes as i64;
+        let rtt = if probe {
+            (ack.sequence == self.sleek.probe).then(|| now.since(self.sleek.probe_sent))
+        } else {
+            self.round_trip(now, ack)
+        };
+        while self.first_psn < ack.cumulative && !self.slots.is_empty() {
+            self.acknowledge(config, self.first_psn, news);
+        }
+        let from = ack.cumulative + u64::from(ack.message);
+        let mut bits = ack.vector;
+        while bits != 0 {
+            self.acknowledge(config, from + u64::from(bits.trailing_zeros()), news);
+            bits &= bits - 1;
+        }
+        self.settle();
+        let feedback = if marked {
+            Feedback::Marked
+        } else {
+            Feedback::Good
+        };
+        self.entropies.feedback(ack.lane, feedback);
+        let in_flight = self.in_flight.max(0) as u64;
+        if let Some(nscc) = &mut self.nscc {
+            let delay = nscc.on_ack(now, rtt, marked, bytes, in_flight);
+            if config.sleek {
+                let drained = probe && delay < nscc.target_delay();
+                let (base, target) = (nscc.base_rtt(), nscc.target_delay());
+                self.plan_probe(now, base, target);
+                if drained {
+                    self.sleek.recovering = true;
+                    self.sleek.until = self.next_psn();
+                    self.sleek.resent = ack.cumulative;
+                }
+                self.recover(config, ack);
+            }
+        }
+        if let Some(credit) = &mut self.credit {
+            credit.stop_speculating();
+        }
+    }
+
+    /// The round trip of the packet that is answered, if it is certain which of its transmissions is meant.
+    fn round_trip(&self, now: Time, answer: &Segment) -> Option<Time> {
+        let slot = self.slot(answer.sequence)?;
+        let again = u8::from(answer.flags & RETRANSMISSION != 0);
+        (slot.state == State::InFlight && slot.again == again).then(|| now.since(slot.sent))
+    }
+
+    fn acknowledge(&mut self, config: &UecConfig, psn: u64, news: &mut VecDeque<Progress>) {
+        let Some(slot) = self.slot_mut(psn) else {
+            return;
+        };
+        let before = core::mem::replace(&mut slot.state, State::Acknowledged);
+        let slot = *slot;
+        match before {
+            State::Acknowledged => {}
+            State::InFlight => self.outstanding -= 1,
+            State::Lost => {
+                // It was taken out of flight when it was taken for lost, and again by what the receiver counted.
+                let bytes = config.wire_bytes(slot.payload);
+                self.lost.remove(&psn);
+                self.lost_bytes -= bytes;
+                self.in_flight += bytes as i64;
+            }
+        }
+        if before != State::Acknowledged {
+            let index = (slot.message - self.first_message) as usize;
+            if let Some(message) = self.messages.get_mut(index) {
+                message.acknowledged += u64::from(slot.payload);
+                if message.acknowledged == message.bytes {
+                    let flow = message.flow;
+                    self.report(flow, news);
+                }
+            }
+        }
+        while let Some(State::Acknowledged) = self.slots.front().map(|slot| slot.state) {
+            self.slots.pop_front();
+            self.first_psn += 1;
+        }
+    }
+
+    /// Reports the messages of a flow that are acknowledged, in the order of posting, and forgets them.
+    fn report(&mut self, flow: u32, news: &mut VecDeque<Progress>) {
+        let done = |message: &Outgoing| message.acknowledged == message.bytes;
+        if let Some(open) = self.flows.get_mut(&flow).map(|flow| &mut flow.open) {
+            while let Some(&number) = open.front() {
+                let index = (number - self.first_message) as usize;
+                let Some(message) = self.messages.get(index).filter(|message| done(message)) else {
+                    break;
+                };
+                news.push_back(Progress::Acknowledged { id: message.id });
+                open.pop_front();
+            }
+        }
+        // A message that is done is reported by now, or waits for an earlier one of its flow, which is still here.
+        while self.messages.front().is_some_and(done) {
+            self.messages.pop_front();
+            self.first_message += 1;
+        }
+    }
+
+    /// With nothing in flight, nothing is in flight: no difference in counting outlives a quiet moment.
+    fn settle(&mut self) {
+        if self.outstanding == 0 && self.lost.is_empty() {
+            self.in_flight = 0;
+            self.sent.clear();
+        }
+    }
+
+    /// A packet came to the receiver trimmed.
+    pub(crate) fn on_nack(&mut self, config: &UecConfig, now: Time, nack: &Segment) {
+        self.heard = now;
+        let rtt = self.round_trip(now, nack);
+        let psn = nack.sequence;
+        if !self.lose(config, psn) {
+            return;
+        }
+        let in_flight = self.in_flight.max(0) as u64;
+        if let (Some(slot), Some(nscc)) = (
+            self.slots.get((psn - self.first_psn) as usize),
+            &mut self.nscc,
+        ) {
+            nscc.on_trimmed(now, rtt, config.wire_bytes(slot.payload), in_flight);
+        }
+        if let Some(credit) = &mut self.credit {
+            credit.stop_speculating();
+        }
+        self.entropies.feedback(nack.lane, Feedback::Trimmed);
+    }
+
+    /// Credit was granted.
+    pub(crate) fn on_grant(&mut self, now: Time, granted: u64) {
+        self.heard = now;
+        if let Some(credit) = &mut self.credit {
+            credit.grant(granted);
+        }
+    }
+
+    /// Takes a packet out of flight, to be sent again; says whether it was in flight.
+    fn lose(&mut self, config: &UecConfig, psn: u64) -> bool {
+        let Some(slot) = self.slot_mut(psn) else {
+            return false;
+        };
+        if slot.state != State::InFlight {
+            return false;
+        }
+        slot.state = State::Lost;
+        let bytes = config.wire_bytes(slot.payload);
+        self.lost.insert(psn);
+        self.lost_bytes += bytes;
+        self.outstanding -= 1;
+        self.in_flight -= bytes as i64;
+        true
+    }
+
+    fn plan_probe(&mut self, now: Time, base_rtt: Time, target: Time) {
+        let wait = if self.backlog == 0 {
+            base_rtt + target
+        } else {
+            Time::from_ps(FIRST_PROBE_RTTS * base_rtt.ps())
+        };
+        let pending = self.outstanding > 0 || self.backlog > 0;
+        self.sleek.probe_at = pending.then(|| now + wait);
+    }
+
+    /// Finds losses by how much is out of order at the receiver.
+    fn recover(&mut self, config: &UecConfig, ack: &Segment) {
+        let packet = config.nscc.packet_bytes;
+        let window = self.window().unwrap_or(0);
+        let threshold = ((window as f64 * SLEEK_WINDOWS) as u64)
+            .min(config.nscc.max_window(config.nscc.network_rtt) as u64)
+            / packet;
+        if self.sleek.recovering && ack.cumulative >= self.sleek.until {
+            self.sleek.recovering = false;
+        }
+        if !self.sleek.recovering {
+            if u64::from(ack.offset) < threshold.max(SLEEK_PACKETS) || !self.lost.is_empty() {
+                return;
+            }
+            self.sleek.recovering = true;
+            self.sleek.until = self.next_psn();
+        }
+        let from = ack.cumulative.max(self.sleek.resent);
+        let until = self.sleek.until.min(ack.cumulative + window / packet);
+        for psn in from..until {
+            if self.lose(config, psn) {
+                self.sleek.resent = psn + 1;
+            }
+        }
+    }
+
+    /// When it wants to be called.
+    pub(crate) fn deadline(&mut self, config: &UecConfig) -> Option<Time> {
+        while let Some(&(_, psn, again)) = self.sent.front() {
+            let live = |slot: &Slot| slot.state == State::InFlight && slot.again == again;
+            if self.slot(psn).is_some_and(live) {
+                break;
+            }
+            self.sent.pop_front();
+        }
+        let timeout = self.sent.front().map(|&(at, _, _)| at + config.timeout);
+        let starved = self.starved().then(|| self.heard + config.timeout);
+        [timeout, starved, self.sleek.probe_at]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Whether it needs credit, and nothing is on its way that would remind the receiver.
+    fn starved(&self) -> bool {
+        self.outstanding == 0
+            && (self.backlog > 0 || !self.lost.is_empty())
+            && self.credit.as_ref().is_some_and(|credit| !credit.allows())
+    }
+
+    /// Does what is due; returns a probe or a request for credit.
+    pub(crate) fn timeout(
+        &mut self,
+        config: &UecConfig,
+        now: Time,
+        counters: &mut Counters,
+    ) -> Option<Reply> {
+        let mut expired = false;
+        while self.deadline(config).is_some() {
+            let Some(&(at, psn, _)) = self.sent.front() else {
+                break;
+            };
+            if at + config.timeout > now {
+                break;
+            }
+            expired = true;
+            counters.timeouts += 1;
+            let slot = self.slot(psn).copied();
+            self.lose(config, psn);
+            if let Some(slot) = slot {
+                self.entropies.feedback(slot.lane, Feedback::TimedOut);
+                if let Some(nscc) = &mut self.nscc {
+                    nscc.on_loss(config.wire_bytes(slot.payload));
+                }
+            }
+        }
+        if expired && let Some(credit) = &mut self.credit {
+            credit.stop_speculating();
+        }
+        if self.sleek.probe_at.is_some_and(|at| at <= now) {
+            return Some(self.probe(config, now));
+        }
+        let starving = self.starved() && self.heard + config.timeout <= now;
+        // Not more than one request per round trip, or an incast of requests follows one of data.
+        let may = self
+            .requested
+            .is_none_or(|at| at + config.nscc.network_rtt <= now);
+        let short = expired && self.credit.as_ref().is_some_and(|credit| !credit.allows());
+        if (starving || short) && may {
+            self.requested = Some(now);
+            self.heard = now;
+            let mut request = self.ask(REQUEST, 0);
+            request.segment.vector = self.target(config, 1);
+            return Some(request);
+        }
+        None
+    }
+
+    fn probe(&mut self, config: &UecConfig, now: Time) -> Reply {
+        let base = self
+            .nscc
+            .as_ref()
+            .map_or(config.nscc.network_rtt, Nscc::base_rtt);
+        self.sleek.probe += 1;
+        self.sleek.probe_sent = now;
+        let pending = self.outstanding > 0 || self.backlog > 0;
+        self.sleek.probe_at = pending.then(|| now + Time::from_ps(NEXT_PROBE_RTTS * base.ps()));
+        self.ask(PROBE, self.sleek.probe)
+    }
+
+    fn ask(&mut self, kind: u8, sequence: u64) -> Reply {
+        Reply {
+            to: self.peer,
+            segment: Segment {
+                kind,
+                lane: self.entropies.next(0),
+                flow: self.context,
+                sequence,
+                ..Segment::default()
+            },
+        }
+    }
+}
