@@ -138,6 +138,8 @@ impl UecHost {
                 wants = reply.is_some_and(|reply| reply.segment.kind == NACK);
                 self.replies.extend(reply);
             }
+            // A trimmed probe has overtaken what it should follow.
+            PROBE if packet.trimmed => {}
             PROBE => self.replies.push_back(receiver.on_probe(packet)),
             _ => {}
         }

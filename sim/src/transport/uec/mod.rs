@@ -1,8 +1,8 @@
 //! Ultra Ethernet as a rival: the transport of the UE specification 1.0, as far as it decides about speed.
 //!
 //! What is modelled: reliable unordered delivery (RUD) over packet delivery contexts, with packet sequence numbers, a
-//! cumulative acknowledgment and 64 selective bits, coalesced acknowledgments ([`receiver`]); retransmission on a NACK
-//! for a trimmed packet, on a timeout, and (optionally) by the SLEEK rules ([`sender`]); packets sprayed over entropy
+//! cumulative acknowledgment and 64 selective bits, coalesced acknowledgments (`receiver`); retransmission on a NACK
+//! for a trimmed packet, on a timeout, and (optionally) by the SLEEK rules (`sender`); packets sprayed over entropy
 //! values ([`entropy`]); congestion control at the sender, [`nscc`], at the receiver, [`rccc`], or both.
 //!
 //! Sources are the specification (ultraethernet.org) and the simulator that its authors published (htsim,
@@ -25,12 +25,14 @@
 //! In all but data packets `flow` is the context; `lane` is the entropy value of the packet, or of that answered.
 
 pub mod entropy;
-pub mod host;
+mod host;
 pub mod nscc;
-pub mod psn;
+mod outbox;
+mod psn;
 pub mod rccc;
-pub mod receiver;
-pub mod sender;
+mod receiver;
+mod sender;
+mod sleek;
 
 use crate::packet::{Class, Ecn, HostId, Packet, Segment};
 use crate::port::PortConfig;

@@ -1,14 +1,15 @@
 //! The sending end of a delivery context: what is on its way, what is lost, and whether the next packet may go.
 //!
 //! Losses show in three ways: a NACK for a trimmed packet; a packet that was not answered for a fixed time; and, where
-//! switches do not trim, the rules that htsim calls SLEEK: many packets out of order at the receiver, or a probe that
-//! comes back without delay while packets sent before it are still unanswered.
+//! switches do not trim, the rules of `sleek`.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::entropy::{Entropies, Feedback};
 use super::nscc::Nscc;
+use super::outbox::{Outbox, Piece};
 use super::rccc::Credit;
+use super::sleek::{Order, Sleek};
 use super::{
     ACK_REQUEST, DATA, FIRST_PORT, MARKED, PROBE, PROBE_ANSWER, REQUEST, RETRANSMISSION, Reply,
     UecConfig,
@@ -17,13 +18,6 @@ use crate::node::{Counters, Message, Progress};
 use crate::packet::{Class, Ecn, HostId, Packet, Segment};
 use crate::random::Stream;
 use crate::time::Time;
-
-/// The window of loss recovery, in congestion windows and in packets (htsim: `loss_retx_factor`, `min_retx_config`).
-const SLEEK_WINDOWS: f64 = 1.5;
-const SLEEK_PACKETS: u64 = 5;
-/// Round trips without an acknowledgment before a probe, and between probes (htsim).
-const FIRST_PROBE_RTTS: u64 = 3;
-const NEXT_PROBE_RTTS: u64 = 5;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -36,46 +30,12 @@ enum State {
 /// A packet that was sent and may have to be sent again.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    message: u64,
-    offset: u32,
-    payload: u32,
+    piece: Piece,
     lane: u16,
     /// How often it was sent again.
     again: u8,
     state: State,
     sent: Time,
-}
-
-/// A message that is not acknowledged as a whole.
-#[derive(Clone, Copy, Debug)]
-struct Outgoing {
-    id: u32,
-    flow: u32,
-    index: u64,
-    bytes: u64,
-    /// Bytes that have a packet.
-    cut: u64,
-    acknowledged: u64,
-}
-
-/// The messages of a flow in the order of posting, until reported.
-#[derive(Clone, Debug, Default)]
-struct Flow {
-    posted: u64,
-    open: VecDeque<u64>,
-}
-
-/// Loss recovery without trimming.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sleek {
-    recovering: bool,
-    /// Recovery ends when everything below was acknowledged.
-    until: u64,
-    /// Below this, packets were sent again already.
-    resent: u64,
-    probe_at: Option<Time>,
-    probe: u64,
-    probe_sent: Time,
 }
 
 /// The sending end of a context.
@@ -87,10 +47,7 @@ pub struct Sender {
     pub(crate) armed: Time,
     peer: HostId,
     context: u32,
-    messages: VecDeque<Outgoing>,
-    first_message: u64,
-    cutting: u64,
-    flows: BTreeMap<u32, Flow>,
+    outbox: Outbox,
     slots: VecDeque<Slot>,
     first_psn: u64,
     lost: BTreeSet<u64>,
@@ -121,10 +78,7 @@ impl Sender {
             armed: Time::NEVER,
             peer,
             context,
-            messages: VecDeque::new(),
-            first_message: 0,
-            cutting: 0,
-            flows: BTreeMap::new(),
+            outbox: Outbox::default(),
             slots: VecDeque::new(),
             first_psn: 0,
             lost: BTreeSet::new(),
@@ -145,18 +99,7 @@ impl Sender {
 
     /// Takes a message.
     pub fn post(&mut self, config: &UecConfig, now: Time, message: &Message) {
-        let number = self.first_message + self.messages.len() as u64;
-        let flow = self.flows.entry(message.flow).or_default();
-        self.messages.push_back(Outgoing {
-            id: message.id,
-            flow: message.flow,
-            index: flow.posted,
-            bytes: message.bytes,
-            cut: 0,
-            acknowledged: 0,
-        });
-        flow.posted += 1;
-        flow.open.push_back(number);
+        self.outbox.post(message);
         self.backlog += config.message_wire_bytes(message.bytes);
         self.heard = self.heard.max(now);
     }
@@ -175,23 +118,19 @@ impl Sender {
         };
         self.credit.as_ref().is_none_or(Credit::allows)
             && self.nscc.as_ref().is_none_or(|nscc| {
-                self.sleek.recovering && !self.lost.is_empty()
+                self.sleek.is_recovering() && !self.lost.is_empty()
                     || self.in_flight + bytes as i64 <= nscc.window() as i64
             })
     }
 
     fn next_bytes(&self, config: &UecConfig) -> Option<u64> {
         if let Some(&psn) = self.lost.first() {
-            return self.slot(psn).map(|slot| config.wire_bytes(slot.payload));
+            return self
+                .slot(psn)
+                .map(|slot| config.wire_bytes(slot.piece.payload));
         }
-        let message = self.message(self.cutting)?;
-        let left = message.bytes - message.cut;
-        Some(config.wire_bytes(left.min(u64::from(config.payload_bytes)) as u32))
-    }
-
-    fn message(&self, number: u64) -> Option<&Outgoing> {
-        self.messages
-            .get(number.checked_sub(self.first_message)? as usize)
+        let piece = self.outbox.peek(config.payload_bytes)?;
+        Some(config.wire_bytes(piece.payload))
     }
 
     fn slot(&self, psn: u64) -> Option<&Slot> {
@@ -235,7 +174,7 @@ impl Sender {
         slot.sent = now;
         slot.lane = lane;
         let slot = *slot;
-        let bytes = config.wire_bytes(slot.payload);
+        let bytes = config.wire_bytes(slot.piece.payload);
         let pool = if lost.is_some() {
             &mut self.lost_bytes
         } else {
@@ -250,7 +189,7 @@ impl Sender {
         }
         counters.data_packets += 1;
         counters.retransmissions += u64::from(lost.is_some());
-        let Some(&message) = self.message(slot.message) else {
+        let Some(&message) = self.outbox.get(slot.piece.message) else {
             return false;
         };
         let mut flags = if lost.is_some() {
@@ -261,7 +200,8 @@ impl Sender {
         if self.wants_answer(bytes) {
             flags |= ACK_REQUEST;
         }
-        packet.length = slot.payload + config.overhead_bytes.saturating_sub(super::AROUND_UDP);
+        packet.length =
+            slot.piece.payload + config.overhead_bytes.saturating_sub(super::AROUND_UDP);
         packet.wire_bytes = bytes as u32;
         packet.destination = self.peer;
         packet.plane = 0;
@@ -274,8 +214,8 @@ impl Sender {
             lane,
             flow: message.flow,
             message: message.id,
-            offset: slot.offset,
-            payload: slot.payload,
+            offset: slot.piece.offset,
+            payload: slot.piece.payload,
             sequence: psn,
             cumulative: message.index,
             vector: self.target(config, sharers),
@@ -285,24 +225,15 @@ impl Sender {
         true
     }
 
-    /// A new packet of the message that is being cut.
+    /// A new packet.
     fn cut(&mut self, config: &UecConfig) -> Option<u64> {
-        let number = self.cutting;
-        let index = number.checked_sub(self.first_message)? as usize;
-        let message = self.messages.get_mut(index)?;
-        let full = u64::from(config.payload_bytes);
-        let payload = (message.bytes - message.cut).min(full);
         let slot = Slot {
-            message: number,
-            offset: (message.cut / full) as u32,
-            payload: payload as u32,
+            piece: self.outbox.cut(config.payload_bytes)?,
             lane: 0,
             again: 0,
             state: State::InFlight,
             sent: Time::ZERO,
         };
-        message.cut += payload;
-        self.cutting += u64::from(message.cut == message.bytes);
         self.slots.push_back(slot);
         Some(self.next_psn() - 1)
     }
@@ -339,7 +270,7 @@ impl Sender {
         self.received += bytes;
         self.in_flight -= bytes as i64;
         let rtt = if probe {
-            (ack.sequence == self.sleek.probe).then(|| now.since(self.sleek.probe_sent))
+            self.sleek.probe_rtt(now, ack.sequence)
         } else {
             self.round_trip(now, ack)
         };
@@ -360,18 +291,13 @@ impl Sender {
         };
         self.entropies.feedback(ack.lane, feedback);
         let in_flight = self.in_flight.max(0) as u64;
+        let more = self.more();
         if let Some(nscc) = &mut self.nscc {
             let delay = nscc.on_ack(now, rtt, marked, bytes, in_flight);
             if config.sleek {
-                let drained = probe && delay < nscc.target_delay();
-                let (base, target) = (nscc.base_rtt(), nscc.target_delay());
-                self.plan_probe(now, base, target);
-                if drained {
-                    self.sleek.recovering = true;
-                    self.sleek.until = self.next_psn();
-                    self.sleek.resent = ack.cumulative;
-                }
-                self.recover(config, ack);
+                let target = nscc.target_delay();
+                self.sleek.on_ack(now, nscc.base_rtt(), target, more);
+                self.recover(config, ack, probe && delay < target);
             }
         }
         if let Some(credit) = &mut self.credit {
@@ -397,45 +323,21 @@ impl Sender {
             State::InFlight => self.outstanding -= 1,
             State::Lost => {
                 // It was taken out of flight when it was taken for lost, and again by what the receiver counted.
-                let bytes = config.wire_bytes(slot.payload);
+                let bytes = config.wire_bytes(slot.piece.payload);
                 self.lost.remove(&psn);
                 self.lost_bytes -= bytes;
                 self.in_flight += bytes as i64;
             }
         }
         if before != State::Acknowledged {
-            let index = (slot.message - self.first_message) as usize;
-            if let Some(message) = self.messages.get_mut(index) {
-                message.acknowledged += u64::from(slot.payload);
-                if message.acknowledged == message.bytes {
-                    let flow = message.flow;
-                    self.report(flow, news);
-                }
-            }
+            let Piece {
+                message, payload, ..
+            } = slot.piece;
+            self.outbox.acknowledge(message, payload, news);
         }
         while let Some(State::Acknowledged) = self.slots.front().map(|slot| slot.state) {
             self.slots.pop_front();
             self.first_psn += 1;
-        }
-    }
-
-    /// Reports the messages of a flow that are acknowledged, in the order of posting, and forgets them.
-    fn report(&mut self, flow: u32, news: &mut VecDeque<Progress>) {
-        let done = |message: &Outgoing| message.acknowledged == message.bytes;
-        if let Some(open) = self.flows.get_mut(&flow).map(|flow| &mut flow.open) {
-            while let Some(&number) = open.front() {
-                let index = (number - self.first_message) as usize;
-                let Some(message) = self.messages.get(index).filter(|message| done(message)) else {
-                    break;
-                };
-                news.push_back(Progress::Acknowledged { id: message.id });
-                open.pop_front();
-            }
-        }
-        // A message that is done is reported by now, or waits for an earlier one of its flow, which is still here.
-        while self.messages.front().is_some_and(done) {
-            self.messages.pop_front();
-            self.first_message += 1;
         }
     }
 
@@ -460,7 +362,7 @@ impl Sender {
             self.slots.get((psn - self.first_psn) as usize),
             &mut self.nscc,
         ) {
-            nscc.on_trimmed(now, rtt, config.wire_bytes(slot.payload), in_flight);
+            nscc.on_trimmed(now, rtt, config.wire_bytes(slot.piece.payload), in_flight);
         }
         if let Some(credit) = &mut self.credit {
             credit.stop_speculating();
@@ -485,7 +387,7 @@ impl Sender {
             return false;
         }
         slot.state = State::Lost;
-        let bytes = config.wire_bytes(slot.payload);
+        let bytes = config.wire_bytes(slot.piece.payload);
         self.lost.insert(psn);
         self.lost_bytes += bytes;
         self.outstanding -= 1;
@@ -493,38 +395,28 @@ impl Sender {
         true
     }
 
-    fn plan_probe(&mut self, now: Time, base_rtt: Time, target: Time) {
-        let wait = if self.backlog == 0 {
-            base_rtt + target
-        } else {
-            Time::from_ps(FIRST_PROBE_RTTS * base_rtt.ps())
-        };
-        let pending = self.outstanding > 0 || self.backlog > 0;
-        self.sleek.probe_at = pending.then(|| now + wait);
+    /// Whether there is more to send, if anything is to be sent or on its way at all.
+    fn more(&self) -> Option<bool> {
+        let more = self.backlog > 0;
+        (more || self.outstanding > 0).then_some(more)
     }
 
-    /// Finds losses by how much is out of order at the receiver.
-    fn recover(&mut self, config: &UecConfig, ack: &Segment) {
+    /// Finds losses by order; `drained`: a probe has found the queues empty.
+    fn recover(&mut self, config: &UecConfig, ack: &Segment, drained: bool) {
         let packet = config.nscc.packet_bytes;
-        let window = self.window().unwrap_or(0);
-        let threshold = ((window as f64 * SLEEK_WINDOWS) as u64)
-            .min(config.nscc.max_window(config.nscc.network_rtt) as u64)
-            / packet;
-        if self.sleek.recovering && ack.cumulative >= self.sleek.until {
-            self.sleek.recovering = false;
+        let order = Order {
+            cumulative: ack.cumulative,
+            out_of_order: u64::from(ack.offset),
+            next_psn: self.next_psn(),
+            window: self.window_packets(config),
+            max_window: config.nscc.max_window(config.nscc.network_rtt) as u64 / packet,
+        };
+        if drained {
+            self.sleek.drained(&order);
         }
-        if !self.sleek.recovering {
-            if u64::from(ack.offset) < threshold.max(SLEEK_PACKETS) || !self.lost.is_empty() {
-                return;
-            }
-            self.sleek.recovering = true;
-            self.sleek.until = self.next_psn();
-        }
-        let from = ack.cumulative.max(self.sleek.resent);
-        let until = self.sleek.until.min(ack.cumulative + window / packet);
-        for psn in from..until {
+        for psn in self.sleek.losses(&order, !self.lost.is_empty()) {
             if self.lose(config, psn) {
-                self.sleek.resent = psn + 1;
+                self.sleek.resends(psn);
             }
         }
     }
@@ -540,7 +432,7 @@ impl Sender {
         }
         let timeout = self.sent.front().map(|&(at, _, _)| at + config.timeout);
         let starved = self.starved().then(|| self.heard + config.timeout);
-        [timeout, starved, self.sleek.probe_at]
+        [timeout, starved, self.sleek.deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -575,14 +467,14 @@ impl Sender {
             if let Some(slot) = slot {
                 self.entropies.feedback(slot.lane, Feedback::TimedOut);
                 if let Some(nscc) = &mut self.nscc {
-                    nscc.on_loss(config.wire_bytes(slot.payload));
+                    nscc.on_loss(config.wire_bytes(slot.piece.payload));
                 }
             }
         }
         if expired && let Some(credit) = &mut self.credit {
             credit.stop_speculating();
         }
-        if self.sleek.probe_at.is_some_and(|at| at <= now) {
+        if self.sleek.deadline().is_some_and(|at| at <= now) {
             return Some(self.probe(config, now));
         }
         let starving = self.starved() && self.heard + config.timeout <= now;
@@ -606,11 +498,8 @@ impl Sender {
             .nscc
             .as_ref()
             .map_or(config.nscc.network_rtt, Nscc::base_rtt);
-        self.sleek.probe += 1;
-        self.sleek.probe_sent = now;
-        let pending = self.outstanding > 0 || self.backlog > 0;
-        self.sleek.probe_at = pending.then(|| now + Time::from_ps(NEXT_PROBE_RTTS * base.ps()));
-        self.ask(PROBE, self.sleek.probe)
+        let number = self.sleek.probe(now, base, self.more());
+        self.ask(PROBE, number)
     }
 
     fn ask(&mut self, kind: u8, sequence: u64) -> Reply {
