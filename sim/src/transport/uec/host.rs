@@ -12,26 +12,7 @@ use crate::packet::{HostId, Packet};
 use crate::random::{Purpose, Stream};
 use crate::simulation::Station;
 use crate::time::Time;
-
-/// The contexts with each peer, found by number.
-#[derive(Clone, Debug, Default)]
-struct Directory(Vec<u32>);
-
-impl Directory {
-    const NONE: u32 = u32::MAX;
-
-    fn find(&self, place: usize) -> Option<usize> {
-        let index = *self.0.get(place)?;
-        (index != Self::NONE).then_some(index as usize)
-    }
-
-    fn set(&mut self, place: usize, index: usize) {
-        if self.0.len() <= place {
-            self.0.resize(place + 1, Self::NONE);
-        }
-        self.0[place] = index as u32;
-    }
-}
+use crate::transport::directory::Directory;
 
 /// A host.
 #[derive(Clone, Debug)]
