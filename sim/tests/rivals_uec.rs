@@ -3,15 +3,25 @@
 use std::ops::ControlFlow;
 
 use metaroce_sim::fabric::{Fabric, FabricConfig, Shape};
-use metaroce_sim::faults::{FaultConfig, Reordering};
+use metaroce_sim::faults::{FaultConfig, Reordering, Selector};
 use metaroce_sim::node::Node;
 use metaroce_sim::packet::HostId;
 use metaroce_sim::random::{Probability, Purpose, Stream};
 use metaroce_sim::simulation::Simulation;
 use metaroce_sim::time::Time;
+use metaroce_sim::transport::celeris::{CelerisConfig, CelerisHost, Completion};
 use metaroce_sim::transport::uec::{Control, UecConfig, UecHost};
-use metaroce_sim::workload::program::{Action, Program};
+use metaroce_sim::workload::program::{Action, After, Program};
 use metaroce_sim::workload::run::{End, Run, RunConfig};
+
+/// Lets the hosts of a fabric carry out a program.
+fn carry_out<N: Node>(fabric: Fabric, host: impl Fn(HostId) -> N, program: Program) -> Run<N> {
+    let hosts = (0..fabric.network.hosts() as HostId).map(host).collect();
+    let mut run = Run::new(Simulation::new(fabric.network, hosts), program);
+    let end = run.run(&RunConfig::default(), |_, _| ControlFlow::Continue(()));
+    assert_eq!(end, End::Complete, "{:?}", run.counters());
+    run
+}
 
 /// Transfers that all begin at once.
 fn run<N: Node>(
@@ -19,9 +29,7 @@ fn run<N: Node>(
     host: impl Fn(HostId) -> N,
     transfers: &[(HostId, HostId, u64)],
 ) -> Run<N> {
-    let hosts = fabric.network.hosts() as HostId;
-    let stations = (0..hosts).map(host).collect();
-    let mut program = Program::new(hosts);
+    let mut program = Program::new(fabric.network.hosts() as u32);
     for &(from, to, bytes) in transfers {
         let action = Action::Transfer {
             from,
@@ -31,10 +39,7 @@ fn run<N: Node>(
         };
         program.add(action, Time::ZERO, &[]).unwrap();
     }
-    let mut run = Run::new(Simulation::new(fabric.network, stations), program);
-    let end = run.run(&RunConfig::default(), |_, _| ControlFlow::Continue(()));
-    assert_eq!(end, End::Complete, "{:?}", run.counters());
-    run
+    carry_out(fabric, host, program)
 }
 
 /// Times until the sender knew, in microseconds, in order.
@@ -180,9 +185,9 @@ fn uec_flows_that_start_together_share_a_line() {
     }
 }
 
-#[test]
-fn uec_places_every_byte_once_whatever_the_links_do() {
-    let faults = FaultConfig {
+/// Links on which everything goes wrong now and then.
+fn bad_links() -> FaultConfig {
+    FaultConfig {
         duplication: Probability::ratio(2, 100),
         corruption: Probability::ratio(1, 100),
         reordering: Some(Reordering {
@@ -190,38 +195,47 @@ fn uec_places_every_byte_once_whatever_the_links_do() {
             max_delay: Time::from_us(60),
         }),
         ..FaultConfig::loss(Probability::ratio(2, 100))
-    };
+    }
+}
+
+fn spoil(fabric: &mut Fabric, faults: &FaultConfig) {
+    for port in 0..fabric.network.ports.len() {
+        fabric.network.set_faults(port as u32, faults.clone());
+    }
+}
+
+/// Messages of all sizes between five hosts, and the sum of their bytes.
+fn random_program(random: &mut Stream) -> (Program, u64) {
+    let mut program = Program::new(5);
+    let mut sum = 0;
+    for _ in 0..60 {
+        let from = random.below(5) as HostId;
+        let to = (from + 1 + random.below(4) as HostId) % 5;
+        let magnitude = random.between(1, 18);
+        let bytes = 1 + random.below(1 << magnitude);
+        sum += bytes;
+        let flow = random.below(5) as u32;
+        let action = Action::Transfer {
+            from,
+            to,
+            bytes,
+            flow,
+        };
+        let start = Time::from_us(random.below(300));
+        program.add(action, start, &[]).unwrap();
+    }
+    (program, sum)
+}
+
+#[test]
+fn uec_places_every_byte_once_whatever_the_links_do() {
     for seed in 0..24 {
         let control = [Control::Sender, Control::Receiver, Control::Both][seed as usize % 3];
         let trim = seed % 2 == 0;
         let mut random = Stream::new(seed, Purpose::Plan, 0);
         let mut fabric = fabric(Shape::Star { hosts: 5 }, trim, seed);
-        for port in 0..fabric.network.ports.len() {
-            fabric.network.set_faults(port as u32, faults.clone());
-        }
-        let mut program = Program::new(5);
-        let mut bytes_posted = 0;
-        for _ in 0..60 {
-            let from = random.below(5) as HostId;
-            let to = (from + 1 + random.below(4) as HostId) % 5;
-            let magnitude = random.between(1, 18);
-            let bytes = 1 + random.below(1 << magnitude);
-            bytes_posted += bytes;
-            let flow = random.below(5) as u32;
-            let start = Time::from_us(random.below(300));
-            program
-                .add(
-                    Action::Transfer {
-                        from,
-                        to,
-                        bytes,
-                        flow,
-                    },
-                    start,
-                    &[],
-                )
-                .unwrap();
-        }
+        spoil(&mut fabric, &bad_links());
+        let (program, bytes_posted) = random_program(&mut random);
         let config = UecConfig {
             control,
             contexts: 1 + seed as u32 % 4,
@@ -232,11 +246,8 @@ fn uec_places_every_byte_once_whatever_the_links_do() {
                 UecConfig::default()
             }
         };
-        let hosts = (0..5).map(|id| UecHost::new(id, config, seed)).collect();
-        let mut run = Run::new(Simulation::new(fabric.network, hosts), program);
-        let end = run.run(&RunConfig::default(), |_, _| ControlFlow::Continue(()));
+        let run = carry_out(fabric, |id| UecHost::new(id, config, seed), program);
         let counters = run.counters();
-        assert_eq!(end, End::Complete, "seed {seed}: {counters:?}");
         assert_eq!(counters.placed_bytes, bytes_posted, "seed {seed}");
         assert!(counters.duplicates > 0 && counters.retransmissions > 0);
         in_order(&run);
@@ -298,4 +309,142 @@ fn uec_runs_repeat() {
     };
     assert_eq!(hash(1), hash(1));
     assert_ne!(hash(1), hash(2));
+}
+
+fn lost<N: Node>(run: &Run<N>) -> u64 {
+    run.records().iter().map(|record| record.lost_bytes).sum()
+}
+
+fn celeris(fabric: Fabric, config: CelerisConfig, program: Program) -> Run<CelerisHost> {
+    carry_out(fabric, |id| CelerisHost::new(id, config, 1), program)
+}
+
+/// Two hosts that send messages of `bytes` to each other in turn, `rounds` times.
+fn ping_pong(bytes: u64, rounds: u32) -> Program {
+    let mut program = Program::new(2);
+    let mut before = None;
+    for round in 0..2 * rounds {
+        let (from, to) = if round % 2 == 0 { (0, 1) } else { (1, 0) };
+        let after: Vec<After> = before.map(After::Done).into_iter().collect();
+        let action = Action::Transfer {
+            from,
+            to,
+            bytes,
+            flow: 0,
+        };
+        before = Some(program.add(action, Time::ZERO, &after).unwrap());
+    }
+    program
+}
+
+#[test]
+fn celeris_reports_exactly_what_was_not_placed() {
+    for seed in 0..24 {
+        let mut random = Stream::new(seed, Purpose::Plan, 1);
+        let trim = seed % 3 == 0;
+        let mut fabric = fabric(Shape::Star { hosts: 5 }, trim, seed);
+        spoil(&mut fabric, &bad_links());
+        let (program, posted) = random_program(&mut random);
+        let config = CelerisConfig {
+            queue_pairs: 1 + seed as u32 % 3,
+            preempt: seed % 2 == 0,
+            completion: if seed % 4 < 2 {
+                Completion::Sent
+            } else {
+                Completion::Notice
+            },
+            ..CelerisConfig::default()
+        };
+        let run = celeris(fabric, config, program);
+        let counters = run.counters();
+        assert_eq!(lost(&run), posted - counters.placed_bytes, "seed {seed}");
+        assert_eq!(counters.retransmissions, 0);
+        assert!(lost(&run) > 0 && counters.duplicates > 0);
+        in_order(&run);
+    }
+}
+
+#[test]
+fn celeris_loses_what_the_network_loses_and_no_time() {
+    let run = |loss| {
+        let mut fabric = fabric(Shape::Pair, false, 1);
+        spoil(
+            &mut fabric,
+            &FaultConfig::loss(Probability::ratio(loss, 100)),
+        );
+        celeris(fabric, CelerisConfig::default(), ping_pong(1 << 20, 100))
+    };
+    let clean = run(0);
+    assert_eq!(lost(&clean), 0);
+    let took = |run: &Run<CelerisHost>| (run.sim.now() - run.begin()).us_f64();
+    // 256 packets on the line and half a round trip, each way.
+    let message = 256.0 * 0.337_12 + 14.0 / 2.0;
+    assert!((took(&clean) / (200.0 * message) - 1.0).abs() < 0.01);
+    for loss in [1, 5] {
+        let lossy = run(loss);
+        let share = lost(&lossy) as f64 / (200.0 * 1_048_576.0);
+        assert!((share * 100.0 / loss as f64 - 1.0).abs() < 0.1, "{share}");
+        // Nearly every message waits for its time: a quarter more than it should take (per byte that comes), and 50 us.
+        let longest = 1.25 * message / (1.0 - loss as f64 / 100.0) + 50.0;
+        assert!(took(&lossy) < 200.0 * longest * 1.02, "{}", took(&lossy));
+        assert!(lossy.counters().timeouts > 150);
+    }
+}
+
+#[test]
+fn celeris_adapts_its_patience_to_how_long_bytes_take() {
+    let cost = |senders: u32| {
+        let mut program = Program::new(5);
+        for from in 0..senders {
+            for _ in 0..40 {
+                let action = Action::Transfer {
+                    from,
+                    to: 4,
+                    bytes: 1 << 20,
+                    flow: 0,
+                };
+                program.add(action, Time::ZERO, &[]).unwrap();
+            }
+        }
+        let run = celeris(
+            fabric(Shape::Star { hosts: 5 }, false, 1),
+            CelerisConfig::default(),
+            program,
+        );
+        let hosts = &run.sim.hosts;
+        (hosts[4].patience().cost(), hosts[0].patience().cost())
+    };
+    // A byte takes 80 ps on the line, 82.3 with headers.
+    let (receiver, sender) = cost(1);
+    assert!((82.0..83.0).contains(&receiver), "{receiver}");
+    // Who only sends is told by notices.
+    assert!((82.0..83.0).contains(&sender), "{sender}");
+    let (receiver, _) = cost(4);
+    assert!((3.0 * 82.3..8.0 * 82.3).contains(&receiver), "{receiver}");
+}
+
+#[test]
+fn celeris_ends_messages_of_which_nothing_came() {
+    let mut fabric = fabric(Shape::Pair, false, 1);
+    let until = Time::from_us(500);
+    let hole = FaultConfig::default().with_blackhole(Selector::All, Time::ZERO, until);
+    fabric.network.set_faults(0, hole);
+    let mut program = Program::new(2);
+    for flow in 0..3 {
+        let action = Action::Transfer {
+            from: 0,
+            to: 1,
+            bytes: 10_000,
+            flow,
+        };
+        program.add(action, Time::ZERO, &[]).unwrap();
+    }
+    let run = celeris(fabric, CelerisConfig::default(), program);
+    assert_eq!(lost(&run), 30_000);
+    // Described every 200 us, and known after the third time.
+    let done = run.records()[2].done;
+    assert!(
+        (Time::from_us(600)..Time::from_us(620)).contains(&done),
+        "{done}"
+    );
 }

@@ -73,7 +73,8 @@ impl CelerisHost {
         self.receiver_of.find(place).unwrap_or_else(|| {
             let index = self.receivers.len();
             let receiver = Receiver::new(peer, pair);
-            self.receivers.push((receiver, NotificationPoint::default()));
+            self.receivers
+                .push((receiver, NotificationPoint::default()));
             self.receiver_of.set(place, index);
             index
         })

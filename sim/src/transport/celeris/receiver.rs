@@ -124,12 +124,7 @@ impl Receiver {
     }
 
     /// The sender describes a message of which it has heard nothing. If no packet of it came, none will.
-    pub fn on_description(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        outcome: &mut Outcome<'_>,
-    ) {
+    pub fn on_description(&mut self, now: Time, segment: &Segment, outcome: &mut Outcome<'_>) {
         match self.learn(now, segment, outcome.patience) {
             Some(index) => {
                 let message = &self.open[index];
@@ -253,14 +248,23 @@ mod tests {
             }
         }
 
-        fn at(&mut self, us: u64, act: impl FnOnce(&mut Receiver, &CelerisConfig, Time, &mut Outcome<'_>)) {
+        fn at(
+            &mut self,
+            us: u64,
+            act: impl FnOnce(&mut Receiver, &CelerisConfig, Time, &mut Outcome<'_>),
+        ) {
             let mut outcome = Outcome {
                 patience: &mut self.patience,
                 counters: &mut self.counters,
                 news: &mut self.news,
                 notices: &mut self.notices,
             };
-            act(&mut self.receiver, &self.config, Time::from_us(us), &mut outcome);
+            act(
+                &mut self.receiver,
+                &self.config,
+                Time::from_us(us),
+                &mut outcome,
+            );
         }
 
         /// A packet of message `number`, of four packets.
@@ -273,7 +277,9 @@ mod tests {
                 value: 4_000,
                 ..Segment::default()
             };
-            self.at(us, |receiver, config, now, outcome| receiver.on_data(config, now, &segment, outcome));
+            self.at(us, |receiver, config, now, outcome| {
+                receiver.on_data(config, now, &segment, outcome)
+            });
         }
 
         fn delivered(&mut self) -> Vec<(u32, u64)> {
@@ -299,7 +305,9 @@ mod tests {
         bench.data(11, 1, 2);
         let until = bench.receiver.deadline().unwrap();
         assert_eq!(until, Time::from_us(10) + bench.patience.for_message(4_000));
-        bench.at(1_000, |receiver, _, now, outcome| receiver.timeout(now, outcome));
+        bench.at(1_000, |receiver, _, now, outcome| {
+            receiver.timeout(now, outcome)
+        });
         assert_eq!(bench.delivered(), [(11, 2_000)]);
         bench.data(1_001, 1, 1);
         assert_eq!(bench.counters.out_of_order_drops, 1);

@@ -108,6 +108,7 @@ impl Sender {
                 news.push_back(Progress::Acknowledged { id: message.id });
             }
             self.cutting += 1;
+            self.forget(config, news);
         }
         if let Some(dcqcn) = &config.dcqcn {
             let bytes = segment.payload + config.overhead_bytes;
@@ -135,17 +136,17 @@ impl Sender {
         number: u64,
         news: &mut VecDeque<Progress>,
     ) {
-        let cutting = self.cutting;
         if let Some(message) = self.message(number) {
             message.over = true;
-            // It may be over before all of it was sent: the rest is sent for nothing, as the receiver's time is its own.
-            if number < cutting {
-                message.describe_at = Time::NEVER;
-            }
         }
-        while let Some(&done) = self.messages.front()
+        self.forget(config, news);
+    }
+
+    /// Forgets messages that are over and sent. (One whose time is up at the receiver is sent to its end all the same.)
+    fn forget(&mut self, config: &CelerisConfig, news: &mut VecDeque<Progress>) {
+        while self.first < self.cutting
+            && let Some(&done) = self.messages.front()
             && done.over
-            && self.first < self.cutting
         {
             self.messages.pop_front();
             self.first += 1;
