@@ -333,6 +333,16 @@ mod tests {
             value: 4_000,
             ..Segment::default()
         };
+        // A message that is over but waits is answered too.
+        bench.notices.clear();
+        let waits = Segment {
+            sequence: 2,
+            ..description
+        };
+        bench.at(8, |receiver, _, now, outcome| {
+            receiver.on_description(now, &waits, outcome);
+        });
+        assert_eq!(bench.notices.len(), 1);
         for _ in 0..2 {
             bench.at(9, |receiver, _, now, outcome| {
                 receiver.on_description(now, &description, outcome);

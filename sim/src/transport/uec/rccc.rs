@@ -244,6 +244,18 @@ mod tests {
     }
 
     #[test]
+    fn who_has_to_send_again_gets_credit_though_its_demand_was_met() {
+        let mut granter = Granter::new(CONFIG);
+        granter.ask(0, 1_000, false);
+        run(&mut granter, 1, Time::from_ms(1));
+        assert_eq!(granter.deadline(), None);
+        granter.ask(0, 1_000, false);
+        assert_eq!(granter.deadline(), None);
+        granter.ask(0, 1_000, true);
+        assert!(granter.deadline().is_some());
+    }
+
+    #[test]
     fn a_lost_grant_is_made_good_and_advances_are_void_once_the_receiver_speaks() {
         let mut credit = Credit::new(&CONFIG);
         assert!(credit.allows());

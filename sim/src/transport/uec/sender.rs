@@ -515,3 +515,98 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ACK;
+    use super::*;
+    use crate::random::Purpose;
+
+    struct Bench {
+        config: UecConfig,
+        sender: Sender,
+        counters: Counters,
+        news: VecDeque<Progress>,
+    }
+
+    impl Bench {
+        fn new(config: UecConfig) -> Self {
+            let random = Stream::new(1, Purpose::Entropy, 0);
+            let mut sender = Sender::new(&config, 1, 0, random);
+            let message = Message {
+                id: 0,
+                peer: 1,
+                bytes: 1 << 20,
+                flow: 0,
+            };
+            sender.post(&config, Time::ZERO, &message);
+            Self {
+                config,
+                sender,
+                counters: Counters::default(),
+                news: VecDeque::new(),
+            }
+        }
+
+        fn send(&mut self, now: Time) -> Segment {
+            let mut packet = Packet::default();
+            let (config, counters) = (&self.config, &mut self.counters);
+            assert!(self.sender.can_send(config));
+            assert!(self.sender.send(config, now, 1, &mut packet, counters));
+            packet.segment
+        }
+
+        fn ack(&mut self, now: Time, cumulative: u64, packets: u64) {
+            let ack = Segment {
+                kind: ACK,
+                cumulative,
+                message: 1,
+                value: packets * 4214,
+                ..Segment::default()
+            };
+            self.sender.on_ack(&self.config, now, &ack, &mut self.news);
+        }
+    }
+
+    #[test]
+    fn a_packet_that_arrives_though_it_was_taken_for_lost_is_counted_out_of_flight_once() {
+        let mut bench = Bench::new(UecConfig {
+            sleek: false,
+            ..UecConfig::default()
+        });
+        let timeout = bench.config.timeout;
+        bench.send(Time::ZERO);
+        bench.send(timeout);
+        assert_eq!(bench.sender.in_flight, 2 * 4214);
+        bench
+            .sender
+            .timeout(&bench.config, timeout, &mut bench.counters);
+        assert_eq!((bench.counters.timeouts, bench.sender.in_flight), (1, 4214));
+        bench.ack(timeout, 1, 1);
+        assert_eq!((bench.sender.in_flight, bench.sender.lost_bytes), (4214, 0));
+        // It is not sent again.
+        assert_eq!(bench.send(timeout).sequence, 2);
+        assert_eq!(bench.counters.retransmissions, 0);
+    }
+
+    #[test]
+    fn what_was_refused_goes_first_and_asks_for_an_answer() {
+        let mut bench = Bench::new(UecConfig::trimming());
+        let first = bench.send(Time::ZERO);
+        assert_eq!(first.flags, 0);
+        bench.send(Time::ZERO);
+        let nack = Segment {
+            kind: super::super::NACK,
+            ..Segment::default()
+        };
+        for _ in 0..2 {
+            // The second says nothing new.
+            let now = Time::from_us(15);
+            bench.sender.on_nack(&bench.config, now, &nack);
+            assert_eq!(bench.sender.in_flight, 4214);
+        }
+        let again = bench.send(Time::from_us(16));
+        assert_eq!((again.sequence, again.offset), (0, 0));
+        assert_eq!(again.flags, ACK_REQUEST | RETRANSMISSION);
+    }
+}
