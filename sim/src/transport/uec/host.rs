@@ -138,7 +138,7 @@ impl UecHost {
         let sender = &mut self.senders[index];
         match segment.kind {
             ACK => sender.on_ack(&self.config, now, segment, &mut self.news),
-            NACK => sender.on_nack(&self.config, now, segment),
+            NACK => sender.on_nack(now, segment),
             _ => sender.on_grant(now, segment.value),
         }
         self.attend(index);

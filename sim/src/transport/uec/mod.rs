@@ -25,6 +25,7 @@
 //! In all but data packets `flow` is the context; `lane` is the entropy value of the packet, or of that answered.
 
 pub mod entropy;
+mod flight;
 mod host;
 pub mod nscc;
 mod outbox;
