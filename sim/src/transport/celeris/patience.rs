@@ -19,6 +19,10 @@ pub struct PatienceConfig {
     pub gain: f64,
     /// Samples of which one median is taken. The model's own: 8.
     pub samples: usize,
+    /// Before anything was measured, bytes are taken to need this many times what they do if all peers send at once. The
+    /// model's own: 4, as rates that DCQCN has cut come back slowly. (The papers warm up with collectives that do not
+    /// count.)
+    pub at_first: f64,
 }
 
 impl Default for PatienceConfig {
@@ -28,6 +32,7 @@ impl Default for PatienceConfig {
             slack: Time::from_us(50),
             gain: 0.2,
             samples: 8,
+            at_first: 4.0,
         }
     }
 }
@@ -43,13 +48,13 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Before anything was measured: as if `peers` hosts always sent at once, over a line of this rate.
+    /// Before anything was measured, with `peers` hosts that may send at once, over a line of this rate.
     #[must_use]
     pub fn new(config: PatienceConfig, line_mbps: u64, peers: usize) -> Self {
         let byte = Time::to_send(1_000, line_mbps).ps() as f64 / 1_000.0;
         Self {
             config,
-            cost: byte * peers.max(1) as f64,
+            cost: byte * peers.max(1) as f64 * config.at_first,
             learned: false,
             samples: Vec::new(),
         }
@@ -95,10 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_as_if_all_peers_sent_and_learns_in_one_round() {
+    fn it_begins_patiently_and_learns_in_one_round() {
         let mut patience = Patience::new(PatienceConfig::default(), 100_000, 15);
         let at_first = patience.for_message(1_000_000);
-        assert_eq!(at_first, Time::from_us(1_500 + 50));
+        assert_eq!(at_first, Time::from_us(4 * 1_500 + 50));
         feed(&mut patience, 80.0, 1);
         assert_eq!(patience.for_message(1_000_000), Time::from_us(100 + 50));
     }
