@@ -16,6 +16,7 @@ pub mod inspect;
 pub mod memory;
 pub mod network;
 pub mod node;
+pub mod observer;
 pub mod packet;
 pub mod port;
 pub mod random;
