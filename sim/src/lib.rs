@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod endpoint;
 pub mod engine;
 pub mod fabric;

@@ -27,6 +27,19 @@ pub enum PacketEvent {
     Dropped(Drop),
 }
 
+/// The name of a reason in captures and traces: `queue_full`, say.
+#[must_use]
+pub fn reason_name(reason: Drop) -> String {
+    let mut name = String::new();
+    for (index, letter) in format!("{reason:?}").chars().enumerate() {
+        if letter.is_ascii_uppercase() && index > 0 {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
 /// Something that watches. It is called with the packet as it is after the event. Whatever is not of interest is ignored by default.
 ///
 /// It is `Send` so that a network with an observer can be given to another thread as one without can.
@@ -145,6 +158,12 @@ mod tests {
         fn packet(&mut self, _: Time, _: PortId, _: &Packet, event: PacketEvent) {
             self.0.push(event);
         }
+    }
+
+    #[test]
+    fn reasons_have_names() {
+        assert_eq!(reason_name(Drop::QueueFull), "queue_full");
+        assert_eq!(reason_name(Drop::Loss), "loss");
     }
 
     #[test]
