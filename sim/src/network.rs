@@ -2,7 +2,8 @@
 
 use crate::engine::EventQueue;
 use crate::faults::{Drop, FaultConfig, Faults, Verdict};
-use crate::packet::{Class, HostId, PacketId, Packets};
+use crate::observer::{PacketEvent, Watch};
+use crate::packet::{Class, Ecn, HostId, PacketId, Packets};
 use crate::port::{FlowControl, Node, Port, PortConfig, PortId};
 use crate::routing;
 use crate::switch::{Switch, SwitchConfig, fold};
@@ -66,6 +67,8 @@ pub struct Network {
     overrun: u64,
     /// Print every packet that arrives or is dropped.
     pub verbose: bool,
+    /// Who watches.
+    pub observer: Watch,
 }
 
 impl Network {
@@ -85,6 +88,7 @@ impl Network {
             unroutable: 0,
             overrun: 0,
             verbose: false,
+            observer: Watch::default(),
         }
     }
 
@@ -233,6 +237,7 @@ impl Network {
         let now = self.events.now();
         let at = &mut self.ports[port as usize];
         let packet = self.packets.get_mut(id);
+        let before = (packet.trimmed, packet.ecn);
         let taken = match at.owner {
             Node::Host(_) => at.enqueue(now, id, packet, u64::MAX),
             Node::Switch(switch) => {
@@ -248,6 +253,19 @@ impl Network {
         if let Err(reason) = taken {
             self.discard(port, id, reason);
             return;
+        }
+        if self.observer.is_watched() {
+            let packet = self.packets.get(id);
+            let trimmed = packet.trimmed && !before.0;
+            let marked = packet.ecn == Ecn::Ce && before.1 != Ecn::Ce;
+            let happened = [
+                trimmed.then_some(PacketEvent::Trimmed),
+                marked.then_some(PacketEvent::Marked),
+                Some(PacketEvent::Queued),
+            ];
+            for event in happened.into_iter().flatten() {
+                self.observer.packet(now, port, packet, event);
+            }
         }
         self.start(port);
     }
@@ -292,6 +310,7 @@ impl Network {
             Event::Pause(port, paused) => {
                 let now = self.events.now();
                 self.ports[port as usize].set_paused(now, paused);
+                self.observer.paused(now, port, Class::Data, paused);
                 self.go_on(port)
             }
             Event::Credit(port, bytes) => {
@@ -305,6 +324,7 @@ impl Network {
         let now = self.events.now();
         let at = &mut self.ports[port as usize];
         let owner = at.owner;
+        self.observer.link(now, port, up);
         let flying = at.wire.len();
         let lost = at.set_up(now, up);
         // The packet on the line was no longer in the switch.
@@ -385,6 +405,7 @@ impl Network {
                 self.lose(port, started.id, reason);
             }
             Verdict::Through { extra, copy } => {
+                self.observer.packet(now, port, packet, PacketEvent::Sent);
                 if let Some(later) = copy {
                     let twin = self.packets.duplicate(started.id);
                     let at = &mut self.ports[port as usize];
@@ -414,7 +435,7 @@ impl Network {
 
     /// Ends a packet that a port did not take or could not keep.
     fn discard(&mut self, port: PortId, id: PacketId, reason: Drop) {
-        self.note(port, id, Some(reason));
+        self.note_drop(port, id, reason);
         if let Node::Switch(_) = self.ports[port as usize].owner {
             let packet = self.packets.get(id);
             if packet.class == Class::Data {
@@ -427,7 +448,7 @@ impl Network {
 
     /// Ends a packet on the line or the wire. The credit that it used comes back: links watch over that.
     fn lose(&mut self, port: PortId, id: PacketId, reason: Drop) {
-        self.note(port, id, Some(reason));
+        self.note_drop(port, id, reason);
         let packet = self.packets.get(id);
         let at = &self.ports[port as usize];
         if packet.class == Class::Data && matches!(at.config.flow, FlowControl::Credit { .. }) {
@@ -471,6 +492,9 @@ impl Network {
         if self.verbose {
             self.note(port, id, None);
         }
+        let packet = self.packets.get(id);
+        self.observer
+            .packet(now, port, packet, PacketEvent::Delivered);
         match to {
             Node::Host(host) => {
                 if governed {
@@ -519,11 +543,18 @@ impl Network {
         if at.is_overrun() {
             self.overrun += 1;
             at.gone(bytes);
-            self.note(port, id, Some(Drop::QueueFull));
+            self.note_drop(port, id, Drop::QueueFull);
             self.packets.release(id);
             return false;
         }
         true
+    }
+
+    fn note_drop(&mut self, port: PortId, id: PacketId, reason: Drop) {
+        self.note(port, id, Some(reason));
+        let (now, packet) = (self.events.now(), self.packets.get(id));
+        self.observer
+            .packet(now, port, packet, PacketEvent::Dropped(reason));
     }
 
     fn note(&self, port: PortId, id: PacketId, dropped: Option<Drop>) {

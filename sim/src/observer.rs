@@ -9,8 +9,8 @@ use crate::port::PortId;
 use crate::time::Time;
 
 /// What happens to a packet at a port. For each packet that comes to a port the events are, in this order: `Trimmed` and `Marked` if
-/// it is, `Queued`, `Sent` when it gets through or else `Dropped`, and `Delivered` once for every copy that arrives. A packet for which the queue has no
-/// room is only `Dropped`.
+/// it is, `Queued`, `Sent`, and `Delivered` once for every copy that arrives. `Dropped` ends the list at any place: one for which there is no room
+/// is dropped without having been queued, one that is lost on the wire instead of being sent, and one whose link goes down on the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketEvent {
     /// The queue was full, and cut off its payload to keep the rest.
@@ -19,11 +19,11 @@ pub enum PacketEvent {
     Marked,
     /// The port took it into its queue.
     Queued,
-    /// Its last bit has left the port, and it will arrive at the other end of the wire.
+    /// Its first bit is on the line.
     Sent,
     /// It is at the other end of the port's wire.
     Delivered,
-    /// It is gone: the queue had no room, or it was lost on the wire.
+    /// It is gone.
     Dropped(Drop),
 }
 

@@ -12,6 +12,7 @@ use etherparse::{EtherType, Ethernet2Header, IpDscp, IpEcn, IpNumber, Ipv4Header
 use super::segment;
 use crate::endpoint::address;
 use crate::packet::{Class, Ecn, HostId, Packet};
+use crate::port::TRIMMED_WIRE_BYTES;
 
 /// Ethernet, IPv4 and UDP, in bytes.
 pub const HEADERS: usize = Ethernet2Header::LEN + Ipv4Header::MIN_LEN + UdpHeader::LEN;
@@ -19,18 +20,19 @@ pub const HEADERS: usize = Ethernet2Header::LEN + Ipv4Header::MIN_LEN + UdpHeade
 /// Longest datagram that fits into an IPv4 packet, in bytes; more is not told.
 const LONGEST: u32 = 65_507;
 
+/// What is left of a trimmed datagram, in bytes.
+const TRIMMED: u32 = TRIMMED_WIRE_BYTES - 66;
+
 /// Writes the frame of a packet, as far as its bytes exist, behind what `out` holds. Returns the length of the whole frame.
 ///
 /// # Errors
 /// None with a `Vec`, but for packets that no IPv4 packet can hold, which are cut.
 pub fn write(packet: &Packet, out: &mut Vec<u8>) -> io::Result<u32> {
     let model = packet.bytes.is_empty();
-    let least = if model {
-        segment::SIZE
-    } else {
-        packet.bytes.len()
-    } as u32;
-    let datagram = packet.length.max(least).min(LONGEST);
+    let most = if packet.trimmed { TRIMMED } else { LONGEST };
+    let least = if model { segment::SIZE as u32 } else { 0 };
+    let datagram = packet.length.max(packet.bytes.len() as u32);
+    let datagram = datagram.min(most).max(least);
     let (from, to) = (
         address(packet.source, packet.plane),
         address(packet.destination, packet.plane),
@@ -123,6 +125,19 @@ mod tests {
         };
         assert_eq!((udp.source_port(), udp.destination_port()), (50_000, 4_791));
         assert_eq!(udp.payload(), [7; 100]);
+    }
+
+    #[test]
+    fn a_trimmed_packet_is_short() {
+        let packet = Packet {
+            bytes: vec![7; 4_148],
+            length: 4_148,
+            trimmed: true,
+            ..Packet::default()
+        };
+        let mut frame = Vec::new();
+        assert_eq!(write(&packet, &mut frame).ok(), Some(42 + 64));
+        assert_eq!(frame.len(), 42 + 64);
     }
 
     #[test]
