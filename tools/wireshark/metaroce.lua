@@ -577,7 +577,7 @@ end
 local seen
 
 local function forget()
-  seen = { peer = {}, offered = {}, bare = {}, index = {}, conversations = 0, paths = {}, requests = {}, frames = {} }
+  seen = { peer = {}, offered = {}, bare = {}, trailers = {}, index = {}, conversations = 0, paths = {}, requests = {}, frames = {} }
 end
 forget()
 metaroce.init = forget
@@ -970,11 +970,13 @@ end
 
 -- The dissector -------------------------------------------------------------------------------------------------------------------
 
-local function trailer_bytes(d, connection)
+local function trailer_bytes(d, connection, number)
   local wanted = metaroce.prefs.trailer
   if d.kind <= REJECT or wanted == PRESENT then return 4 end
   if wanted == ABSENT then return 0 end
-  return seen.bare[connection] and 0 or 4
+  -- As it was known when the packet was first read: what came before the ACCEPT had to have a trailer.
+  seen.trailers[number] = seen.trailers[number] or (seen.bare[connection] and 0 or 4)
+  return seen.trailers[number]
 end
 
 local function check_trailer(d)
@@ -1012,7 +1014,7 @@ local function dissect_known(d, pinfo, tree)
     return
   end
   local connection = d:number(4, 4)
-  local bytes = trailer_bytes(d, connection)
+  local bytes = trailer_bytes(d, connection, pinfo.number)
   d:cut(bytes)
   if bytes > 0 then check_trailer(d) end
   d:check_body()

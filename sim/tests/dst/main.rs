@@ -23,6 +23,7 @@ mod plan;
 mod planted;
 mod posting;
 mod verdict;
+mod wireshark;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -19,6 +19,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "ethtool",
         "offloads of veth devices (step netns)",
     ),
+    ("tshark", "tshark", "the dissector (step wireshark)"),
 ];
 
 pub fn needs() -> Vec<Need> {

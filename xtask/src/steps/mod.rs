@@ -5,6 +5,7 @@ mod fuzz;
 mod netns;
 mod planted;
 mod targets;
+mod wireshark;
 
 use std::time::{Duration, Instant};
 
@@ -70,6 +71,11 @@ const STEPS: &[Step] = &[
         name: "netns",
         about: "real processes in network namespaces (needs root)",
         run: netns::run,
+    },
+    Step {
+        name: "wireshark",
+        about: "the Wireshark dissector shows what the core reads, and takes anything",
+        run: wireshark::run,
     },
     Step {
         name: "fuzz",

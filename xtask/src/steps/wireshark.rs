@@ -1,0 +1,12 @@
+//! The Wireshark dissector, run by tshark.
+
+use anyhow::Result;
+
+use super::code::nextest;
+use crate::process::{self, cargo};
+
+/// The tests whose names begin with `wireshark_` (`.config/nextest.toml` has the profile; the ordinary profile leaves
+/// them out).
+pub fn run() -> Result<()> {
+    process::run(cargo(nextest()).args(["--profile", "wireshark", "-p", "metaroce-sim"]))
+}
