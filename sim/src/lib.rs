@@ -28,5 +28,6 @@ pub mod simulation;
 pub mod switch;
 pub mod time;
 pub mod topology;
+pub mod trace;
 pub mod transport;
 pub mod workload;

@@ -30,8 +30,13 @@ pub enum PacketEvent {
 /// The name of a reason in captures and traces: `queue_full`, say.
 #[must_use]
 pub fn reason_name(reason: Drop) -> String {
+    snake_case(&format!("{reason:?}"))
+}
+
+/// `QueueFull` as `queue_full`.
+pub(crate) fn snake_case(variant: &str) -> String {
     let mut name = String::new();
-    for (index, letter) in format!("{reason:?}").chars().enumerate() {
+    for (index, letter) in variant.chars().enumerate() {
         if letter.is_ascii_uppercase() && index > 0 {
             name.push('_');
         }
