@@ -1,7 +1,7 @@
 //! Frames of pcap and pcapng files, down to UDP.
 
 use crate::failure::Failure;
-use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use etherparse::{EtherType, LaxNetSlice, LaxSlicedPacket, TransportSlice};
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, create_reader};
 use std::fs::File;
 use std::net::{IpAddr, SocketAddr};
@@ -21,23 +21,34 @@ pub struct Datagram<'a> {
     pub destination: SocketAddr,
     /// The ECN field, 0 to 3.
     pub ecn: u8,
+    /// The payload, as far as it was captured.
     pub payload: &'a [u8],
+    /// Its length on the wire.
+    pub length: usize,
 }
 
 impl<'a> Frame<'a> {
-    /// The UDP datagram in it, if there is a whole one.
+    /// The UDP datagram in it, if its headers are there.
     pub fn datagram(&self) -> Option<Datagram<'a>> {
         let sliced = match self.link {
-            Linktype::ETHERNET => SlicedPacket::from_ethernet(self.bytes),
-            Linktype::LINUX_SLL => SlicedPacket::from_linux_sll(self.bytes),
-            Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => SlicedPacket::from_ip(self.bytes),
+            Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(self.bytes).ok()?,
+            // Linux "cooked": sixteen bytes in front, the last two of which are the type.
+            Linktype::LINUX_SLL => {
+                let (head, rest) = self.bytes.split_first_chunk::<16>()?;
+                let kind = EtherType(u16::from_be_bytes([head[14], head[15]]));
+                LaxSlicedPacket::from_ether_type(kind, rest)
+            }
+            Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => {
+                LaxSlicedPacket::from_ip(self.bytes).ok()?
+            }
             // BSD loopback: four bytes of address family in front.
-            Linktype::NULL | Linktype::LOOP => SlicedPacket::from_ip(self.bytes.get(4..)?),
+            Linktype::NULL | Linktype::LOOP => {
+                LaxSlicedPacket::from_ip(self.bytes.get(4..)?).ok()?
+            }
             _ => return None,
-        }
-        .ok()?;
+        };
         let (from, to, ecn) = match sliced.net.as_ref()? {
-            NetSlice::Ipv4(packet) => {
+            LaxNetSlice::Ipv4(packet) => {
                 let header = packet.header();
                 (
                     IpAddr::V4(header.source_addr()),
@@ -45,7 +56,7 @@ impl<'a> Frame<'a> {
                     header.ecn().value(),
                 )
             }
-            NetSlice::Ipv6(packet) => {
+            LaxNetSlice::Ipv6(packet) => {
                 let header = packet.header();
                 (
                     IpAddr::V6(header.source_addr()),
@@ -53,7 +64,7 @@ impl<'a> Frame<'a> {
                     header.traffic_class() & 3,
                 )
             }
-            NetSlice::Arp(_) => return None,
+            LaxNetSlice::Arp(_) => return None,
         };
         let Some(TransportSlice::Udp(udp)) = sliced.transport else {
             return None;
@@ -63,6 +74,10 @@ impl<'a> Frame<'a> {
             destination: SocketAddr::new(to, udp.destination_port()),
             ecn,
             payload: udp.payload(),
+            // Its header counts; 0 stands for a jumbogram.
+            length: usize::from(udp.length())
+                .saturating_sub(8)
+                .max(udp.payload().len()),
         })
     }
 }

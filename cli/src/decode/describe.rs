@@ -13,6 +13,14 @@ pub struct Description {
     pub fields: Vec<(&'static str, Value)>,
 }
 
+/// Describes a packet of which only the header is known.
+pub fn header(header: &Header) -> Description {
+    Description {
+        kind: spaced(&format!("{:?}", header.kind)),
+        fields: vec![("connection", json!(format!("{:08x}", header.connection)))],
+    }
+}
+
 /// Describes a packet.
 pub fn describe(header: &Header, packet: &Packet<'_>) -> Description {
     let kind = match packet {

@@ -50,7 +50,7 @@ pub fn run(arguments: &DecodeArgs, json: bool) -> Result<(), Failure> {
         }
         ours += 1;
         marked += u64::from(datagram.ecn == 3);
-        let read = decode(datagram.payload, arguments.no_checksum);
+        let read = decode(&datagram, arguments.no_checksum);
         let name = match &read {
             Ok(said) => said.kind.clone(),
             Err(reason) => {
@@ -97,7 +97,11 @@ pub fn run(arguments: &DecodeArgs, json: bool) -> Result<(), Failure> {
 /// Why a datagram is malformed, and the bytes it began with.
 type Reason = (String, String);
 
-fn decode(payload: &[u8], no_checksum: bool) -> Result<describe::Description, Reason> {
+fn decode(
+    datagram: &capture::Datagram<'_>,
+    no_checksum: bool,
+) -> Result<describe::Description, Reason> {
+    let payload = datagram.payload;
     let reason = |error: wire::DecodeError| {
         let start: Vec<_> = payload
             .iter()
@@ -113,10 +117,30 @@ fn decode(payload: &[u8], no_checksum: bool) -> Result<describe::Description, Re
     } else {
         Trailer::Crc32c
     };
+    if payload.len() < datagram.length {
+        return Ok(decode_part(datagram, &header, trailer));
+    }
     let body = wire::check(payload, trailer).map_err(reason)?;
     wire::decode(body)
         .map(|packet| describe::describe(&header, &packet))
         .map_err(reason)
+}
+
+/// What can be said of a datagram of which the capture has only the beginning: all of it if what is missing is payload.
+fn decode_part(
+    datagram: &capture::Datagram<'_>,
+    header: &Header,
+    trailer: Trailer,
+) -> describe::Description {
+    let mut bytes = datagram.payload.to_vec();
+    bytes.resize(datagram.length.saturating_sub(trailer.size()), 0);
+    let mut said = wire::decode(&bytes).map_or_else(
+        |_| describe::header(header),
+        |packet| describe::describe(header, &packet),
+    );
+    said.fields
+        .push(("captured", json!(datagram.payload.len())));
+    said
 }
 
 fn to_text(
@@ -128,9 +152,7 @@ fn to_text(
     let ecn = if datagram.ecn == 3 { " CE" } else { "" };
     let start = format!(
         "{number:>6} {time:.6} {} > {}{ecn} {} B",
-        datagram.source,
-        datagram.destination,
-        datagram.payload.len()
+        datagram.source, datagram.destination, datagram.length
     );
     match read {
         Ok(said) => {
@@ -160,7 +182,7 @@ fn to_json(
 ) -> Value {
     let mut object = json!({
         "frame": number, "time": time, "source": datagram.source.to_string(),
-        "destination": datagram.destination.to_string(), "ecn": datagram.ecn, "bytes": datagram.payload.len(),
+        "destination": datagram.destination.to_string(), "ecn": datagram.ecn, "bytes": datagram.length,
     });
     match read {
         Ok(said) => {

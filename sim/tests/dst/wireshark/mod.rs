@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use etherparse::{SlicedPacket, TransportSlice};
 use metaroce_core::wire::{self, DecodeError, Kind, Opcode, Packet, Trailer};
 use metaroce_sim::capture::Capture;
+use metaroce_sim::faults::Drop;
 use metaroce_sim::observer::Watch;
 use metaroce_sim::packet;
 use metaroce_sim::random::{Purpose, Stream};
@@ -343,4 +344,66 @@ fn wireshark_takes_anything() {
     }
     println!("{reasons:?}");
     assert!(reasons.len() >= DecodeError::REASONS - 2, "{reasons:?}");
+}
+
+#[test]
+fn wireshark_reads_models_and_where_they_were_seen() {
+    let mut capture = Capture::new(Vec::new(), "models").expect("a capture");
+    capture.watch(4, "here", "", 1).expect("an interface");
+    let mut packet = packet::Packet::default();
+    packet.length = 4_200;
+    packet.trimmed = true;
+    packet.ecn = packet::Ecn::Ce;
+    packet.segment = packet::Segment {
+        kind: 3,
+        flags: 0x81,
+        lane: 65_535,
+        flow: 70_000,
+        message: 5,
+        offset: 6,
+        payload: 4_096,
+        sequence: u64::MAX,
+        cumulative: 8,
+        vector: 9,
+        value: 10,
+        stamp: Time::from_ps(11),
+    };
+    let now = Time::from_ns(1_234_567_891);
+    capture.record(now, 4, &packet, Some(Drop::QueueFull));
+    let capture = capture.finish().expect("written");
+    let expected: [(&str, &[&str]); 19] = [
+        ("metaroce_model.kind", &["3"]),
+        ("metaroce_model.flags", &["129"]),
+        ("metaroce_model.lane", &["65535"]),
+        ("metaroce_model.flow", &["70000"]),
+        ("metaroce_model.message", &["5"]),
+        ("metaroce_model.offset", &["6"]),
+        ("metaroce_model.payload", &["4096"]),
+        ("metaroce_model.length", &["4200"]),
+        ("metaroce_model.sequence", &["18446744073709551615"]),
+        ("metaroce_model.cumulative", &["8"]),
+        ("metaroce_model.vector", &["9"]),
+        ("metaroce_model.value", &["10"]),
+        ("metaroce_model.stamp", &["11"]),
+        ("metaroce_model.trimmed", &["1"]),
+        ("metaroce_model.damaged", &["0"]),
+        ("frame.time_epoch", &["1.234567891"]),
+        ("frame.interface_name", &["here"]),
+        ("ip.dsfield.ecn", &["3"]),
+        (
+            "frame.comment",
+            &[
+                "dropped: queue_full",
+                "marked: congestion experienced",
+                "trimmed: payload cut off",
+            ],
+        ),
+    ];
+    let names = expected.map(|(name, _)| name.to_owned());
+    let all = tshark::read("wireshark_model", &capture, &names);
+    assert_eq!(all.len(), 1);
+    for (name, values) in expected {
+        let got = all[0].get(name).map(|got| got.iter().map(String::as_str));
+        assert_eq!(got.map(Vec::from_iter), Some(values.to_vec()), "{name}");
+    }
 }

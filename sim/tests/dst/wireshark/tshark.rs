@@ -11,8 +11,13 @@ pub type Shown = BTreeMap<String, Vec<String>>;
 const FIELD_SEPARATOR: &str = "\u{1f}";
 const VALUE_SEPARATOR: &str = "\u{1e}";
 
-fn dissector() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tools/wireshark/metaroce.lua")
+/// Those of `tools/wireshark`.
+const DISSECTORS: [&str; 2] = ["metaroce.lua", "metaroce_model.lua"];
+
+fn dissector(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../tools/wireshark")
+        .join(name)
 }
 
 /// The fields of every frame of a capture.
@@ -25,9 +30,12 @@ pub fn read(name: &str, capture: &[u8], fields: &[String]) -> Vec<Shown> {
     tshark
         .env("HOME", &folder)
         .env("XDG_CONFIG_HOME", &folder)
-        .env("WIRESHARK_CONFIG_DIR", &folder)
-        .arg("-X")
-        .arg(format!("lua_script:{}", dissector().display()))
+        .env("WIRESHARK_CONFIG_DIR", &folder);
+    for name in DISSECTORS {
+        let script = format!("lua_script:{}", dissector(name).display());
+        tshark.args(["-X", &script]);
+    }
+    tshark
         // Two passes: a request knows its response.
         .args(["-2", "-n", "-r"])
         .arg(&file)
@@ -63,7 +71,7 @@ fn shown(line: &str, fields: &[String]) -> Shown {
     let values = |column: &&str| column.split(VALUE_SEPARATOR).map(plain).collect();
     fields
         .iter()
-        .zip(columns.iter().filter(|_| true))
+        .zip(&columns)
         .filter(|(_, column)| !column.is_empty())
         .map(|(field, column)| (field.clone(), values(column)))
         .collect()
