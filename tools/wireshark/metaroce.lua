@@ -1059,11 +1059,14 @@ function metaroce.dissector(tvb, pinfo, root)
   return d.captured
 end
 
--- On other ports: whatever begins as a datagram of ours and ends with its own CRC32C.
+-- On other ports: whatever begins as a datagram of ours, and is of a connection that was seen or ends with its own CRC32C.
 metaroce:register_heuristic("udp", function(tvb, pinfo, root)
   local d = Datagram.new(tvb)
-  if d.captured < d.whole or d.whole < HEADER + 4 or not d:check_header() or #d.problems > 0 then return false end
-  if crc32c(tvb:raw(0, d.whole - 4)) ~= tvb(d.whole - 4, 4):uint() then return false end
+  if d.captured < HEADER or not d:check_header() or #d.problems > 0 then return false end
+  if not seen.index[d:number(4, 4)] then
+    if d.captured < d.whole or d.whole < HEADER + 4 then return false end
+    if crc32c(tvb:raw(0, d.whole - 4)) ~= tvb(d.whole - 4, 4):uint() then return false end
+  end
   metaroce.dissector(tvb, pinfo, root)
   return true
 end)

@@ -228,7 +228,7 @@ fn everything() -> (Vec<u8>, Vec<Vec<u8>>) {
 #[test]
 fn wireshark_shows_what_the_core_reads() {
     let (capture, sent) = everything();
-    let all = tshark::read("wireshark_runs", &capture, &wanted());
+    let all = tshark::read("wireshark_runs", &capture, &[], &wanted());
     assert_eq!(all.len(), sent.len());
     let mut agreed = Agreed::default();
     for (index, (shown, datagram)) in all.iter().zip(&sent).enumerate() {
@@ -329,7 +329,7 @@ fn wireshark_takes_anything() {
         written.push((datagram, cut));
     }
     let capture = capture.finish().expect("written");
-    let all = tshark::read("wireshark_mutated", &capture, &wanted());
+    let all = tshark::read("wireshark_mutated", &capture, &[], &wanted());
     assert_eq!(all.len(), written.len());
     let mut agreed = Agreed::default();
     let mut reasons = BTreeSet::new();
@@ -344,6 +344,68 @@ fn wireshark_takes_anything() {
     }
     println!("{reasons:?}");
     assert!(reasons.len() >= DecodeError::REASONS - 2, "{reasons:?}");
+}
+
+/// The same capture with another UDP port instead of the usual one.
+fn moved(mut capture: Vec<u8>, port: u16) -> Vec<u8> {
+    let word = |capture: &[u8], at: usize| {
+        let bytes = capture[at..at + 4].try_into();
+        bytes.map_or(0, u32::from_le_bytes)
+    };
+    let mut at = 0;
+    while at < capture.len() {
+        let (kind, length) = (word(&capture, at), word(&capture, at + 4) as usize);
+        // Of an enhanced packet block: its header, Ethernet, IPv4, the source port.
+        if kind == 6 {
+            let place = at + 28 + 14 + 20 + 2;
+            capture[place..place + 2].copy_from_slice(&port.to_be_bytes());
+        }
+        at += length;
+    }
+    capture
+}
+
+#[test]
+fn wireshark_finds_ours_on_any_port() {
+    let (capture, sent) = everything();
+    let usual = tshark::read("wireshark_usual", &capture, &[], &wanted());
+    let capture = moved(capture, 24_444);
+    let ways: [(&str, &[&str]); 3] = [
+        ("wireshark_preference", &["-o", "metaroce.port:24444"]),
+        ("wireshark_decode_as", &["-d", "udp.port==24444,metaroce"]),
+        ("wireshark_heuristic", &[]),
+    ];
+    for (name, options) in ways {
+        let all = tshark::read(name, &capture, options, &wanted());
+        assert_eq!(all.len(), usual.len());
+        for (shown, as_usual) in all.iter().zip(&usual) {
+            // A damaged header looks like anything.
+            if options.is_empty() && as_usual.contains_key("metaroce.error") {
+                continue;
+            }
+            assert_eq!(shown, as_usual, "{name}");
+        }
+    }
+    // Where the port is given up, it is RoCEv2's again; one may also pass on only what is of another version.
+    let mut capture = Capture::new(Vec::new(), "two versions").expect("a capture");
+    capture.watch(0, "here", "", 1).expect("an interface");
+    for version in [0x10, 0x20] {
+        let mut packet = packet::Packet::default();
+        packet.bytes.clone_from(&sent[0]);
+        packet.bytes[0] = version;
+        capture.record(Time::ZERO, 0, &packet, None);
+    }
+    let capture = capture.finish().expect("written");
+    let ours = |options: &[&str]| {
+        let all = tshark::read("wireshark_port", &capture, options, &wanted());
+        let shown = all
+            .iter()
+            .filter(|shown| shown.contains_key("metaroce.version"));
+        shown.count()
+    };
+    assert_eq!(ours(&["-o", "metaroce.port:0"]), 0);
+    assert_eq!(ours(&["-o", "metaroce.pass_on:TRUE"]), 1);
+    assert_eq!(ours(&[]), 2);
 }
 
 #[test]
@@ -400,7 +462,7 @@ fn wireshark_reads_models_and_where_they_were_seen() {
         ),
     ];
     let names = expected.map(|(name, _)| name.to_owned());
-    let all = tshark::read("wireshark_model", &capture, &names);
+    let all = tshark::read("wireshark_model", &capture, &[], &names);
     assert_eq!(all.len(), 1);
     for (name, values) in expected {
         let got = all[0].get(name).map(|got| got.iter().map(String::as_str));

@@ -21,7 +21,7 @@ fn dissector(name: &str) -> PathBuf {
 }
 
 /// The fields of every frame of a capture.
-pub fn read(name: &str, capture: &[u8], fields: &[String]) -> Vec<Shown> {
+pub fn read(name: &str, capture: &[u8], options: &[&str], fields: &[String]) -> Vec<Shown> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).expect("a folder for the capture");
     let file = folder.join("capture.pcapng");
@@ -39,6 +39,7 @@ pub fn read(name: &str, capture: &[u8], fields: &[String]) -> Vec<Shown> {
         // Two passes: a request knows its response.
         .args(["-2", "-n", "-r"])
         .arg(&file)
+        .args(options)
         .args(["-T", "fields", "-E", "occurrence=a"])
         .args(["-E", &format!("separator={FIELD_SEPARATOR}")])
         .args(["-E", &format!("aggregator={VALUE_SEPARATOR}")]);
