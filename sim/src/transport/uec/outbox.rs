@@ -158,8 +158,8 @@ mod tests {
                 .collect();
             ids
         };
-        assert_eq!(ids(2), []);
-        assert_eq!(ids(1), []);
+        assert_eq!(ids(2), [0; 0]);
+        assert_eq!(ids(1), [0; 0]);
         assert_eq!(ids(3), [9]);
         assert_eq!(ids(0), [7, 8]);
     }
