@@ -285,6 +285,12 @@ impl Port {
         self.paused
     }
 
+    /// Whether the line is free and data waits that may not go.
+    #[must_use]
+    pub fn is_held_back(&self, now: Time) -> bool {
+        !self.is_busy(now) && self.queues[CONTROL].is_empty() && !self.queues[DATA].is_empty()
+    }
+
     /// Takes a packet into the queue, of which at most `limit_bytes` may be used now, marks it if the queue is long, trims it if
     /// there is no room and the port does that, or says why not.
     ///

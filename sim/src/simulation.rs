@@ -12,6 +12,11 @@ pub trait Station {
     fn receive(&mut self, now: Time, packet: &Packet);
     /// A line is free: the next packet is written to `packet`, if there is one.
     fn transmit(&mut self, now: Time, packet: &mut Packet) -> bool;
+    /// The line is free but flow control holds data back: the next packet of the control class, if there is one. A transport that is
+    /// never under flow control need not answer.
+    fn transmit_control(&mut self, _now: Time, _packet: &mut Packet) -> bool {
+        false
+    }
     /// When it wants to be called next.
     fn deadline(&mut self, now: Time) -> Option<Time>;
     /// The deadline has come.
@@ -180,20 +185,34 @@ impl<S: Station> Simulation<S> {
         free
     }
 
-    fn pull(&mut self, host: HostId) {
+    /// Whether only data waits at a host's ports, and flow control lets none of it go.
+    fn is_held_back(&self, host: HostId) -> bool {
         let now = self.now();
-        while self.has_room(host) {
-            let id = self.network.packets.allocate();
-            let packet = self.network.packets.get_mut(id);
-            packet.source = host;
-            if !self.hosts[host as usize].transmit(now, packet) {
-                self.network.packets.release(id);
-                break;
-            }
-            let plane = packet.plane;
-            let port = self.network.host_port(host, plane);
-            self.network.enqueue(port, id);
+        let ports = self.network.host_ports(host);
+        ports
+            .iter()
+            .all(|&port| self.network.ports[port as usize].is_held_back(now))
+    }
+
+    fn pull(&mut self, host: HostId) {
+        while self.has_room(host) && self.take(host, S::transmit) {}
+        while self.is_held_back(host) && self.take(host, S::transmit_control) {}
+    }
+
+    /// Puts the packet that a host gives on its line; false if it gives none.
+    fn take(&mut self, host: HostId, give: fn(&mut S, Time, &mut Packet) -> bool) -> bool {
+        let now = self.now();
+        let id = self.network.packets.allocate();
+        let packet = self.network.packets.get_mut(id);
+        packet.source = host;
+        if !give(&mut self.hosts[host as usize], now, packet) {
+            self.network.packets.release(id);
+            return false;
         }
+        let plane = packet.plane;
+        let port = self.network.host_port(host, plane);
+        self.network.enqueue(port, id);
+        true
     }
 }
 
@@ -222,6 +241,9 @@ mod tests {
             self.got.push((now, packet.wire_bytes));
             self.marked += u32::from(packet.ecn == Ecn::Ce);
             self.to_answer += u32::from(packet.wire_bytes == 4214);
+        }
+        fn transmit_control(&mut self, now: Time, packet: &mut Packet) -> bool {
+            self.to_answer > 0 && self.transmit(now, packet)
         }
         fn transmit(&mut self, _: Time, packet: &mut Packet) -> bool {
             let answer = self.to_answer > 0;
@@ -284,6 +306,28 @@ mod tests {
         assert_eq!(got.len(), 1000);
         assert_eq!((got[999].0 - got[0].0).ps(), 999 * 337_120);
         assert_eq!(sim.network.hops(), 2000);
+    }
+
+    #[test]
+    fn a_paused_host_still_answers() {
+        let mut topology = topology::pair(&topology::PairConfig::default(), 1);
+        let port = topology.network.host_port(0, 0) as usize;
+        topology.network.ports[port].config.flow = crate::port::FlowControl::Pause {
+            xoff_bytes: 1,
+            xon_bytes: 0,
+            headroom_bytes: 1,
+        };
+        topology.network.ports[port].set_paused(Time::ZERO, true);
+        let mut sim = Simulation::new(topology.network, vec![Talker::default(), Talker::default()]);
+        for host in 0..2 {
+            sim.host(host).peer = 1 - host;
+            sim.host(host).to_send = 5;
+            sim.kick(host);
+        }
+        sim.run(Time::from_us(100));
+        let sizes: Vec<u32> = sim.host(1).got.iter().map(|&(_, bytes)| bytes).collect();
+        assert_eq!(sizes, [134; 5], "answers, and no data");
+        assert!(sim.network.is_conserved());
     }
 
     #[test]

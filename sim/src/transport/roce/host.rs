@@ -363,6 +363,10 @@ impl Station for RoceHost {
         self.transmit_reply(packet) || self.transmit_data(now, packet)
     }
 
+    fn transmit_control(&mut self, _: Time, packet: &mut Packet) -> bool {
+        self.transmit_reply(packet)
+    }
+
     fn deadline(&mut self, _now: Time) -> Option<Time> {
         // Timers of queue pairs that wait for nothing any more are not worth a call.
         while let Some(&Reverse((at, index))) = self.timers.peek() {
