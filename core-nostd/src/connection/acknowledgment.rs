@@ -6,7 +6,6 @@ use crate::config::EndpointConfig;
 use crate::message::outgoing::{OutMessage, Progress};
 use crate::path::inflight::{List, NONE};
 use crate::path::loss::{self, Evidence, Verdict};
-use crate::path::rtt::MinimumRtt;
 use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::{Controller, Network, ONE_PACKET};
 use crate::stats::DropReason;
@@ -255,15 +254,31 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.rtt.sample(sample);
         path.latest_rtt_ns = sample;
         self.rtt.sample(sample);
+        let sample = sample.max(self.config.least_rtt.as_nanos_u32());
+        let before = self.min_rtt.ns_or(0);
+        let changed = self.min_rtt.sample(now, sample);
+        if changed && self.min_rtt.ns_or(0) > before {
+            // The route became longer: for full packets, too.
+            self.full_rtt_ns = u32::MAX;
+        }
         // A short packet is through faster, by its serialisation at every hop: what the window has to cover is the round trip of full ones.
         // spec: MR-LOSS-008
-        if full && !self.full_rtt_known {
-            self.full_rtt_known = true;
-            self.min_rtt = MinimumRtt::new();
+        if full {
+            self.full_rtt_ns = self.full_rtt_ns.min(sample);
         }
-        let least = self.config.least_rtt.as_nanos_u32();
-        if full == self.full_rtt_known && self.min_rtt.sample(now, sample.max(least)) {
+        if changed {
             self.network_changed(config);
+        }
+    }
+
+    /// The least round-trip time of a full packet. Where it is not known yet, that of a short one and a fifth is a fair guess over three tiers.
+    // spec: MR-LOSS-009
+    #[inline]
+    fn full_rtt(&self) -> u32 {
+        match (self.full_rtt_ns, self.measured_rtt()) {
+            (u32::MAX, Some(ns)) => ns + ns / 5,
+            (u32::MAX, None) => self.min_rtt_ns(),
+            (ns, _) => ns,
         }
     }
 
@@ -277,17 +292,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// Tells the controller what the network measures now.
     pub(super) fn network_changed(&mut self, config: &EndpointConfig) {
-        // The round trip of a full packet is not known yet: that of a short one and a fifth is a fair guess over three tiers.
-        // spec: MR-LOSS-009
-        let guess = match self.measured_rtt() {
-            Some(ns) if !self.full_rtt_known => ns / 5,
-            _ => 0,
-        };
         // What the peer holds acknowledgments back is part of the loop that the window has to fill.
         // spec: MR-CC-015
         let delay = u32::from(self.peer_delay) * 16;
         self.controller.network(Network {
-            min_rtt_ns: self.min_rtt_ns() + guess + delay,
+            min_rtt_ns: self.full_rtt().saturating_add(delay),
             link_mbps: config
                 .plane_mbps
                 .saturating_mul(u32::from(self.agreed.planes)),
@@ -305,7 +314,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.epoch.lost = self.epoch.lost.saturating_add(lost as u16);
         self.epoch.marked = self.epoch.marked.saturating_add(marked as u16);
         let path = self.send_paths.at(u16::from(number));
-        let slow = u64::from(path.latest_rtt_ns) * 2 > u64::from(self.min_rtt_ns()) * 3;
+        let slow = u64::from(path.latest_rtt_ns) * 2 > u64::from(self.full_rtt()) * 3;
         // Where nothing is ever marked, delay stands in for marks. Not below one packet: the round trip may have grown for another reason, such as a
         // longer route, and then no cut would ever shorten it.
         // spec: MR-CC-011
@@ -343,7 +352,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             u32::from(self.last_epoch.lost) + u32::from(self.last_epoch.acknowledged),
         );
         if let Some(permille) = (lost * 1000).checked_div(all) {
-            self.loss_share = self.loss_share - self.loss_share / 64 + permille;
+            self.loss_share = self.loss_share - self.loss_share / 64 + permille as u16;
         }
         self.collapsed_this_epoch = false;
         self.epoch_ends = now + Duration::from_nanos(u64::from(self.min_rtt_ns()));

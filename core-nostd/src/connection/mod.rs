@@ -156,7 +156,7 @@ pub struct Connection<
     reserve: Bits,
     /// Paths below this number may carry; follows the window.
     path_limit: u16,
-    path_limit_key: (u16, u16),
+    path_limit_key: (u8, u8),
     run_path: u8,
     run_left: u8,
     run_carried: u8,
@@ -182,11 +182,11 @@ pub struct Connection<
     /// Until then losses are recent.
     losing_until: Instant,
     /// Share of packets lost, smoothed over about 64 round trips, in 1/64000.
-    loss_share: u32,
+    loss_share: u16,
     /// A mark was ever seen: delay need not stand in for marks.
     marks_seen: bool,
-    /// The least round-trip time is that of full packets.
-    full_rtt_known: bool,
+    /// The least round-trip time of full packets; [`u32::MAX`] if not known.
+    full_rtt_ns: u32,
 
     // Messages.
     requests: OutTable<MESSAGES>,
@@ -306,7 +306,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             usable_count: 0,
             reserve: Bits::EMPTY,
             path_limit: 256,
-            path_limit_key: (u16::MAX, 0),
+            path_limit_key: (0, 0),
             run_path: 0,
             run_left: 0,
             run_carried: 0,
@@ -326,7 +326,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             losing_until: Instant::ZERO,
             loss_share: 0,
             marks_seen: false,
-            full_rtt_known: false,
+            full_rtt_ns: u32::MAX,
             requests: OutTable::new(),
             responses: OutTable::new(),
             incoming: InTable::new(),

@@ -118,10 +118,11 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn follow_window(&mut self, window: u32) {
         let packets = (window.min(255 << 16).div_ceil(1 << 16)).max(1) as u16;
         let count = self.usable_count;
-        if (packets, count) == self.path_limit_key {
+        let key = (packets as u8, count as u8);
+        if key == self.path_limit_key {
             return;
         }
-        self.path_limit_key = (packets, count);
+        self.path_limit_key = key;
         self.path_limit = if packets >= count {
             256
         } else {
