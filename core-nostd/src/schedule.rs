@@ -16,8 +16,8 @@ pub struct Links {
     heap_member: u16,
     /// Where in the heap this entry is.
     heap_place: u16,
-    next: [u16; 2],
-    queued: [bool; 2],
+    next: [u16; RINGS],
+    queued: [bool; RINGS],
 }
 
 impl Links {
@@ -26,8 +26,8 @@ impl Links {
         deadline: Instant::FAR_FUTURE,
         heap_member: NONE,
         heap_place: NONE,
-        next: [NONE; 2],
-        queued: [false; 2],
+        next: [NONE; RINGS],
+        queued: [false; RINGS],
     };
 }
 
@@ -46,20 +46,25 @@ pub trait Linked {
     fn links(&mut self) -> &mut Links;
 }
 
-/// The two rings.
+/// How many rings there are.
+const RINGS: usize = 3;
+
+/// The rings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ring {
     /// May have a datagram to send.
     Ready = 0,
     /// May have an event.
     Events = 1,
+    /// Would send if the line of another plane were free.
+    Held = 2,
 }
 
 /// Heads of the rings, size of the heap.
 #[derive(Debug)]
 pub struct Schedule {
-    first: [u16; 2],
-    last: [u16; 2],
+    first: [u16; RINGS],
+    last: [u16; RINGS],
     heap_length: u16,
 }
 
@@ -78,8 +83,8 @@ impl Schedule {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            first: [NONE; 2],
-            last: [NONE; 2],
+            first: [NONE; RINGS],
+            last: [NONE; RINGS],
             heap_length: 0,
         }
     }

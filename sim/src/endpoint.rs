@@ -94,6 +94,7 @@ pub trait Transport: Sized {
         bytes: &[u8],
         memory: &mut impl Memory,
     ) -> Result<(), DropReason>;
+    fn set_busy_planes(&mut self, busy: u8);
     fn poll_transmit(&mut self, now: Instant, header: &mut [u8; HEADER_BUFFER])
     -> Option<Transmit>;
     fn poll_datagram(
@@ -194,6 +195,9 @@ impl<
         memory: &mut impl Memory,
     ) -> Result<(), DropReason> {
         self.handle_datagram(now, meta, bytes, memory)
+    }
+    fn set_busy_planes(&mut self, busy: u8) {
+        self.set_busy_planes(busy);
     }
     #[inline]
     fn poll_transmit(

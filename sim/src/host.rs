@@ -257,6 +257,10 @@ impl<T: Transport, M: SimMemory> Station for Host<T, M> {
         self.collect();
     }
 
+    fn set_busy_planes(&mut self, busy: u8) {
+        self.endpoint.set_busy_planes(busy);
+    }
+
     fn transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
         self.memory.set_now(now);
         let at = self.instant(now);

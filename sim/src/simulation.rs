@@ -10,6 +10,8 @@ use crate::time::Time;
 pub trait Station {
     /// A packet has arrived.
     fn receive(&mut self, now: Time, packet: &Packet);
+    /// Which planes' lines are busy (bit p: plane p), for a host of several planes, before [`Self::transmit`] is called.
+    fn set_busy_planes(&mut self, _busy: u8) {}
     /// A line is free: the next packet is written to `packet`, if there is one.
     fn transmit(&mut self, now: Time, packet: &mut Packet) -> bool;
     /// The line is free but flow control holds data back: the next packet of the control class, if there is one. A transport that is
@@ -185,6 +187,15 @@ impl<S: Station> Simulation<S> {
         free
     }
 
+    fn busy_planes(&self, host: HostId) -> u8 {
+        let now = self.now();
+        let ports = self.network.host_ports(host).iter().enumerate();
+        ports.fold(0, |busy, (plane, &port)| {
+            let backlog = self.network.ports[port as usize].backlog(now);
+            busy | u8::from(backlog != 0) << plane
+        })
+    }
+
     /// Whether only data waits at a host's ports, and flow control lets none of it go.
     fn is_held_back(&self, host: HostId) -> bool {
         let now = self.now();
@@ -195,7 +206,16 @@ impl<S: Station> Simulation<S> {
     }
 
     fn pull(&mut self, host: HostId) {
-        while self.has_room(host) && self.take(host, S::transmit) {}
+        let planes = self.network.host_ports(host).len();
+        while self.has_room(host) {
+            if planes > 1 {
+                let busy = self.busy_planes(host);
+                self.hosts[host as usize].set_busy_planes(busy);
+            }
+            if !self.take(host, S::transmit) {
+                break;
+            }
+        }
         while self.is_held_back(host) && self.take(host, S::transmit_control) {}
     }
 

@@ -1,6 +1,6 @@
 //! Paths that stop answering, that are worse than their siblings, or that may move for free.
 
-use super::{Connection, due};
+use super::{Connection, Epoch, due};
 use crate::config::EndpointConfig;
 use crate::path::entropy::EntropyChooser;
 use crate::path::send::{PathState, SendPath};
@@ -132,8 +132,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     && sibling.retry_at > since
                     && u64::from(sibling.latest_rtt_ns) < clear_below
             })
-            && (self.last_epoch.marked == 0
-                || u32::from(self.last_epoch.marked) * 2 < u32::from(self.last_epoch.acknowledged))
+            && !self.is_much_marked()
+    }
+
+    /// Half of what was acknowledged in this and the last epoch was marked, or more. (PROBEs are marked, too.)
+    fn is_much_marked(&self) -> bool {
+        let sum =
+            |of: fn(&Epoch) -> u16| u32::from(of(&self.epoch)) + u32::from(of(&self.last_epoch));
+        let marked = sum(|epoch| epoch.marked);
+        marked != 0 && marked * 2 >= sum(|epoch| epoch.acknowledged)
     }
 
     /// Probes a sibling that has nothing in flight and so makes no progress by itself, but could show that the peer is there.

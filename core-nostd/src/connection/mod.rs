@@ -66,6 +66,10 @@ pub(crate) struct Shared<const REGIONS: usize, const RECEIVES: usize> {
     /// The rate hint that peers are told, Mbit/s: brought up to date before a connection that
     /// [wants](Connection::wants_hint) it sends.
     pub hint_mbps: u32,
+    /// Bit p: the line of plane p takes no data now.
+    pub busy_planes: u8,
+    /// The connection that was asked last has data for them.
+    pub held_back: bool,
     /// What the latest packet's message has in common; dropped when a message number may mean another message.
     pub template: Template,
     /// What the next DATA packet is expected to be.

@@ -156,7 +156,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return None;
         }
         // spec: MR-LOSS-003
-        while let Some(path) = self.lost_paths.next_from(self.lost_next) {
+        while let Some(path) = self.next_lost(shared.busy_planes) {
             // What the peer refuses is lost again and again: the reports of two sides must not wait for each other.
             if self.has_error()
                 && let Some(transmit) = self.send_error(now, shared, window, out)
@@ -180,6 +180,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             }
             return self.send_slot(now, shared, path, index, false, out);
         }
+        shared.held_back = shared.busy_planes != 0 && !self.lost_paths.is_empty();
         self.send_new(now, shared, window, out)
     }
 
@@ -221,8 +222,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.limited = true;
             return None;
         }
-        let Some(path) = self.pick_path(window) else {
-            self.limited = true;
+        let Some(path) = self.pick_path(window, shared.busy_planes) else {
+            // If lines are busy, who knows what else would have held it back.
+            shared.held_back |= shared.busy_planes != 0;
+            self.limited |= shared.busy_planes == 0;
             return None;
         };
         let index = match self.slots.pop(&mut self.orphans) {

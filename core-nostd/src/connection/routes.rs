@@ -2,13 +2,14 @@
 
 use super::Connection;
 use crate::rate::controller::Controller;
+use crate::storage::Bits;
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// The path for the next new packet. It stays out of the wheel until [`Self::carried`].
     #[inline(always)]
-    pub(super) fn pick_path(&mut self, window: u32) -> Option<u8> {
+    pub(super) fn pick_path(&mut self, window: u32, busy: u8) -> Option<u8> {
         if self.run_left != 0 {
             let path = self.run_path;
             if self.has_room(path) {
@@ -17,19 +18,54 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.end_run(window);
         }
         self.follow_window(window);
+        let mut held = Bits::EMPTY;
+        let mut found = None;
         while let Some(path) = self.wheel.take() {
             if u16::from(path) >= self.path_limit {
                 self.reserve.insert(path);
+                continue;
+            }
+            // spec: MR-PATH-023
+            if busy != 0 && self.is_on(path, busy) {
+                held.insert(path);
                 continue;
             }
             if self.has_room(path) {
                 self.run_path = path;
                 self.run_left = self.config.run;
                 self.run_carried = 0;
-                return Some(path);
+                found = Some(path);
+                break;
             }
         }
-        None
+        if busy != 0 {
+            for path in held.iter() {
+                self.wheel.insert(path);
+            }
+        }
+        found
+    }
+
+    /// Whether a path is of one of these planes.
+    fn is_on(&self, path: u8, planes: u8) -> bool {
+        planes >> (self.send_paths.at(u16::from(path)).plane & 7) & 1 != 0
+    }
+
+    /// The path whose lost packet is sent next.
+    #[inline(always)]
+    pub(super) fn next_lost(&self, busy: u8) -> Option<u8> {
+        if busy == 0 {
+            return self.lost_paths.next_from(self.lost_next);
+        }
+        let mut free = self.lost_paths;
+        for path in self
+            .lost_paths
+            .iter()
+            .filter(|&path| self.is_on(path, busy))
+        {
+            free.remove(path);
+        }
+        free.next_from(self.lost_next)
     }
 
     /// Whether a path may carry another packet. Its weight allows for a whole run at least, as for a packet where runs

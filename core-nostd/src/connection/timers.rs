@@ -279,7 +279,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                         self.fence(now, number);
                         continue;
                     }
-                    self.ask_witness(number);
+                    if now >= self.probe_allowed_at {
+                        self.ask_witness(number);
+                    }
                 }
             }
             if waiting.is_none_or(|(other, _)| at < other) {
@@ -291,16 +293,26 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             if now >= self.probe_allowed_at {
                 self.probe_due.insert(number);
                 self.set_due(due::PROBES);
-                // One in srtt/16, or srtt/128 where nothing is congested; rarer and rarer while nothing at all is acknowledged.
+                // No faster than data may go; one in srtt/16, or srtt/128 where nothing is congested; rarer and rarer while nothing at all is acknowledged.
                 let silence = now.since(self.answered_at).as_nanos();
                 let part = if self.is_clear() { 128 } else { 16 };
-                let pause = (u64::from(self.min_rtt_ns()) / part).max(silence / 64);
+                let pause = (u64::from(self.min_rtt_ns()) / part)
+                    .max(silence / 64)
+                    .max(self.share_ns());
                 self.probe_allowed_at = now + Duration::from_nanos(pause);
             }
             // Others may wait.
             next = next.min(self.probe_allowed_at.max(now + Duration::from_nanos(1)));
         }
         self.timers.set(Timer::Probe, next);
+    }
+
+    /// The time of a packet at the share that the receiver gives; 0 without.
+    fn share_ns(&self) -> u64 {
+        let mbps = u64::from(self.controller.pacing_mbps().unwrap_or(0));
+        (u64::from(self.wire_packet_bytes) * 8_000)
+            .checked_div(mbps)
+            .unwrap_or(0)
     }
 
     /// The first packet after a pause is outstanding: from now on the peer owes an answer.

@@ -118,6 +118,8 @@ where
                 regions: Regions::new(),
                 receives: Receives::new(),
                 hint_mbps: 0,
+                busy_planes: 0,
+                held_back: false,
                 template: Template::NONE,
                 prediction: Prediction::NONE,
             },
@@ -203,6 +205,19 @@ where
         connection.start_connecting(now);
         self.occupy(index, connection);
         Ok(ConnectionHandle(id))
+    }
+
+    /// Says which planes' lines take no data now (bit p: plane p), until told otherwise: data goes over paths of the others. Where a plane's queue
+    /// is in front of its line alone, a packet for it would else wait there while another plane's line is free. What is not data
+    /// keeps to its path.
+    // spec: MR-PATH-023
+    pub fn set_busy_planes(&mut self, busy: u8) {
+        let free = self.shared.busy_planes & !busy != 0;
+        self.shared.busy_planes = busy;
+        let entries = self.entries.borrow_mut();
+        while free && let Some(index) = self.schedule.pop(entries, Ring::Held) {
+            self.schedule.push(entries, Ring::Ready, index);
+        }
     }
 
     /// Gives a connection a work request on a stream.

@@ -109,6 +109,9 @@ where
             let events = record.has_events();
             let over = record.is_over();
             self.schedule.pop(entries, Ring::Ready);
+            if core::mem::take(&mut self.shared.held_back) {
+                self.schedule.push(entries, Ring::Held, index);
+            }
             self.schedule.set_deadline(entries, index, deadline);
             if events {
                 self.schedule.push(entries, Ring::Events, index);

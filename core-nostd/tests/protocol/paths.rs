@@ -532,3 +532,58 @@ fn an_acknowledgment_after_a_gap_does_not_say_the_same_twice() {
         }
     }
 }
+
+// spec: MR-PATH-023
+#[test]
+fn data_goes_where_a_line_is_free() {
+    let mut puppet = Puppet::asked_with(
+        |endpoint, _| endpoint.planes = 2,
+        |connection| {
+            connection.paths = 8;
+            connection.controller = config::ControllerChoice::None;
+        },
+        |offer| *offer = parameters(8, 2),
+    );
+    puppet.take();
+    puppet.run(100_000);
+    let planes = |sent: &[Sent]| -> Vec<u8> {
+        let of = |sent: &Sent| sent.transmit.plane;
+        only(sent, Kind::Data).iter().map(of).collect()
+    };
+    puppet.host.set_busy_planes(0b01);
+    puppet.post_write(0, 1, 20 * 1024);
+    let sent = puppet.take();
+    assert_eq!(planes(&sent), [1; 20]);
+    // Both busy: nothing. Then one is free, and nothing else happens.
+    puppet.host.set_busy_planes(0b11);
+    puppet.post_write(0, 2, 20 * 1024);
+    assert_eq!(planes(&puppet.take()), [0; 0]);
+    puppet.host.set_busy_planes(0b10);
+    let second = puppet.take();
+    assert_eq!(planes(&second), [0; 20]);
+    // What was lost keeps to its path, and so to its plane.
+    let path = sent[0].header().path;
+    let newest = sent
+        .iter()
+        .filter(|sent| sent.header().path == path)
+        .count() as u32;
+    let lost = AckBlock {
+        newest_psn: newest - 1,
+        ..block(
+            path,
+            0,
+            sent.iter()
+                .rfind(|sent| sent.header().path == path)
+                .unwrap()
+                .header()
+                .tsn,
+            &[newest - 1],
+        )
+    };
+    puppet.host.set_busy_planes(0b10);
+    puppet.ack(lost).unwrap();
+    assert_eq!(planes(&puppet.take()), [0; 0]);
+    puppet.host.set_busy_planes(0b00);
+    let again = puppet.take();
+    assert_eq!(planes(&again), vec![1; newest as usize - 1]);
+}

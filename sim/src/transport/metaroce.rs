@@ -256,6 +256,9 @@ impl<T: Transport> Station for MetaroceHost<T> {
     fn receive(&mut self, now: Time, packet: &Packet) {
         self.host.receive(now, packet);
     }
+    fn set_busy_planes(&mut self, busy: u8) {
+        self.host.set_busy_planes(busy);
+    }
     fn transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
         self.host.transmit(now, packet)
     }
