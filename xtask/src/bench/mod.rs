@@ -2,6 +2,7 @@
 
 mod callgrind;
 mod cost;
+mod wasm;
 
 use anyhow::Result;
 
@@ -24,12 +25,14 @@ enum Name {
     Figures,
     /// The soft NIC on loopback beside raw UDP and quinn; fails if a target is missed.
     Loopback,
+    /// The simulator in WebAssembly beside the host: packets that cross a link, per second.
+    Wasm,
 }
 
 pub fn run(args: &Args) -> Result<()> {
     let each = match args.name {
         Some(name) => &[name][..],
-        None => &[Name::Cost, Name::Figures, Name::Loopback][..],
+        None => &[Name::Cost, Name::Figures, Name::Loopback, Name::Wasm][..],
     };
     for name in each {
         match name {
@@ -56,6 +59,7 @@ pub fn run(args: &Args) -> Result<()> {
                 "5",
                 "--check",
             ]))?,
+            Name::Wasm => wasm::run()?,
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! Compiling for processors without an operating system.
+//! Compiling for processors without an operating system, and for WebAssembly.
 //!
-//! Two ways: rustup fetches the targets, or Debian's compiler builds its own copy of `core` and
-//! `alloc` once (see [`super::sysroot`]) and compiles for them. What is here already is used; else
+//! Two ways: rustup fetches the targets, or Debian's compiler builds its own copy of the library
+//! once (see [`super::sysroot`]) and compiles for them. What is here already is used; else
 //! rustup is asked first, then Debian. `METAROCE_BARE_TARGETS=debian` (or `rustup`) allows one
 //! way only: with `debian`, nothing is fetched but Debian packages.
 
@@ -15,6 +15,10 @@ use crate::process;
 
 /// The targets that the core is built and link-checked for.
 pub const TARGETS: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-none-eabihf"];
+/// The target that the simulator is built and run for besides the host.
+pub const WASM: &str = "wasm32-unknown-unknown";
+/// All of them.
+pub const ALL: [&str; 3] = [TARGETS[0], TARGETS[1], WASM];
 
 const VARIABLE: &str = "METAROCE_BARE_TARGETS";
 
@@ -28,8 +32,8 @@ enum Allowed {
 
 pub fn needs() -> Vec<Need> {
     vec![Need {
-        what: "bare-metal targets".to_owned(),
-        why: "riscv32imac and thumbv7em (steps targets, linkcheck)",
+        what: "other targets".to_owned(),
+        why: "riscv32imac, thumbv7em, wasm32 (steps targets, linkcheck, wasm)",
         present: rustup_is_ready() || debian_is_ready(),
         root: !debian_may_build(),
         by_hand: by_hand(),
@@ -37,7 +41,7 @@ pub fn needs() -> Vec<Need> {
     }]
 }
 
-/// `cargo build` for a bare target, by whichever toolchain has it.
+/// `cargo build` for one of [`ALL`], by whichever toolchain has it.
 pub fn build_command(target: &str) -> Command {
     let mut command = if debian_is_ready() {
         sysroot::cargo_build()
@@ -66,8 +70,8 @@ fn by_hand() -> String {
     }
     match allowed().unwrap_or(Allowed::Both) {
         Allowed::Debian => debian,
-        Allowed::Rustup => format!("rustup target add {}", TARGETS.join(" ")),
-        Allowed::Both => format!("rustup target add {}    # or: {debian}", TARGETS.join(" ")),
+        Allowed::Rustup => format!("rustup target add {}", ALL.join(" ")),
+        Allowed::Both => format!("rustup target add {}    # or: {debian}", ALL.join(" ")),
     }
 }
 
@@ -79,7 +83,7 @@ fn install() -> Result<()> {
     if allowed != Allowed::Debian && process::which("rustup").is_some() {
         let mut add = process::command("rustup");
         add.args(["target", "add"])
-            .args(TARGETS)
+            .args(ALL)
             .env("RUSTUP_MAX_RETRIES", "1");
         if process::run(&mut add).is_ok() && rustup_is_ready() {
             return Ok(());
@@ -105,7 +109,7 @@ fn debian_may_build() -> bool {
 fn rustup_is_ready() -> bool {
     let root = toolchain_root().unwrap_or_default();
     allowed().is_ok_and(|allowed| allowed != Allowed::Debian)
-        && TARGETS
+        && ALL
             .iter()
             .all(|target| root.join("lib/rustlib").join(target).join("lib").is_dir())
 }

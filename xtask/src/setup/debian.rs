@@ -19,6 +19,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "ethtool",
         "offloads of veth devices (step netns)",
     ),
+    ("nodejs", "node", "running WebAssembly (step wasm)"),
     ("tshark", "tshark", "the dissector (step wireshark)"),
 ];
 

@@ -5,7 +5,7 @@ mod cargo_tools;
 mod debian;
 mod sysroot;
 
-pub use bare_targets::{TARGETS, build_command};
+pub use bare_targets::{TARGETS, WASM, build_command};
 
 use anyhow::{Result, bail};
 

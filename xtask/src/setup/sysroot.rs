@@ -1,8 +1,9 @@
-//! `core` and `alloc` for bare targets, built by Debian's compiler from Debian's source.
+//! The library for other targets, built by Debian's compiler from Debian's source: `core` and `alloc` for those that are bare,
+//! all of `std` for WebAssembly.
 //!
 //! Debian's `rustc-web` knows every target and `rust-web-src` has the library's source with its
 //! dependencies, so nothing is fetched. The result is an ordinary sysroot in the cache folder:
-//! libraries of the bare targets, a link to the host's, `lld` under the name that rustc calls, and
+//! libraries of the targets, a link to the host's, `lld` under the name that rustc calls, and
 //! a `rustc` wrapper that adds `--sysroot`.
 
 use std::fs;
@@ -12,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::bare_targets::TARGETS;
+use super::bare_targets::{ALL, WASM};
 use crate::{process, workspace};
 
 /// Debian packages with the compiler, the library's source and the linker.
@@ -24,7 +25,7 @@ const LLD: &str = "/usr/bin/lld-22";
 const SOURCE: &str = "/usr/lib/rustlib/src/rust/library/core/src/lib.rs";
 const HOST: &str = "x86_64-unknown-linux-gnu";
 /// Changed when the way of building changes, so that old caches are built anew.
-const RECIPE: &str = "recipe 1";
+const RECIPE: &str = "recipe 2";
 
 pub fn debian_has_compiler() -> bool {
     [RUSTC, CARGO, LLD, SOURCE]
@@ -53,7 +54,7 @@ pub fn build() -> Result<()> {
     let work = root.with_extension("build");
     remove(&root)?;
     remove(&work)?;
-    for target in TARGETS {
+    for target in ALL {
         let built = build_libraries(&work, target)?;
         copy_libraries(&built, &root.join("lib/rustlib").join(target).join("lib"))?;
     }
@@ -69,24 +70,30 @@ fn root() -> Result<PathBuf> {
 
 fn stamp() -> Result<String> {
     let compiler = process::output(Command::new(RUSTC).arg("-vV"))?;
-    Ok(format!("{RECIPE}\n{}\n{compiler}", TARGETS.join(" ")))
+    Ok(format!("{RECIPE}\n{}\n{compiler}", ALL.join(" ")))
 }
 
-/// Builds `core` and `alloc` by way of an empty crate; the folder with the libraries.
+/// Builds the library by way of an empty crate; the folder with its parts.
 fn build_libraries(work: &Path, target: &str) -> Result<PathBuf> {
     fs::create_dir_all(work.join("src"))?;
     let manifest =
         "[package]\nname = \"empty\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n";
     fs::write(work.join("Cargo.toml"), manifest)?;
     fs::write(work.join("src/lib.rs"), "#![no_std]\n")?;
+    // Bare targets have no libc that would copy memory; for WebAssembly the library does it unasked.
+    let parts: &[&str] = if target == WASM {
+        &["-Zbuild-std=std,panic_abort"]
+    } else {
+        &[
+            "-Zbuild-std=core,alloc",
+            "-Zbuild-std-features=compiler-builtins-mem",
+        ]
+    };
     let mut command = debian_cargo();
     command
         .current_dir(work)
         .args(["build", "--quiet", "--release", "--target", target])
-        .args([
-            "-Zbuild-std=core,alloc",
-            "-Zbuild-std-features=compiler-builtins-mem",
-        ])
+        .args(parts)
         .env("RUSTC", RUSTC)
         // Cargo features of a stable compiler that are named unstable.
         .env("RUSTC_BOOTSTRAP", "1")

@@ -5,6 +5,7 @@ mod fuzz;
 mod netns;
 mod planted;
 mod targets;
+pub mod wasm;
 mod wireshark;
 
 use std::time::{Duration, Instant};
@@ -61,6 +62,11 @@ const STEPS: &[Step] = &[
         name: "linkcheck",
         about: "firmware with the datagram path holds no panic and no allocator; its size",
         run: targets::linkcheck,
+    },
+    Step {
+        name: "wasm",
+        about: "the simulator in WebAssembly: every outcome of every transport is what it is on the host",
+        run: wasm::run,
     },
     Step {
         name: "planted",

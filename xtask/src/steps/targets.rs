@@ -82,6 +82,6 @@ fn link(target: &str, feature: Option<&str>) -> Result<elf::Firmware> {
 }
 
 /// Apart from the host's: another compiler may have written here.
-fn target_dir() -> Result<PathBuf> {
+pub fn target_dir() -> Result<PathBuf> {
     Ok(workspace::target_dir()?.join("bare"))
 }
