@@ -142,3 +142,46 @@ fn carry_out<N: Node>(network: Network, hosts: Vec<N>, program: Program) -> Outc
         files: 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_case_runs_and_is_like_no_other() {
+        let all = || (0..count()).map(|case| run(case, 1).expect("a case that runs"));
+        let first: Vec<Outcome> = all().collect();
+        assert!(first.iter().copied().eq(all()));
+        let hashes: BTreeSet<u64> = first.iter().map(Outcome::hash).collect();
+        assert_eq!(hashes.len(), count());
+        // A host that waits for a timeout after the limit is a case too, but an exception.
+        let complete = first.iter().filter(|o| o.end == End::Complete).count();
+        assert!(complete * 20 >= count() * 19, "{complete}");
+        assert!(run(count(), 1).is_err());
+    }
+
+    #[test]
+    fn every_kind_of_workload_is_there() {
+        let kinds: BTreeSet<&str> = ALL
+            .iter()
+            .filter_map(|situation| situation.workload.split('"').nth(1))
+            .collect();
+        let expected = [
+            "collective",
+            "goal",
+            "htsim",
+            "incast",
+            "kv-cache",
+            "moe",
+            "outcast",
+            "permutation",
+            "pipeline",
+            "poisson",
+            "storage",
+            "training",
+        ];
+        assert!(kinds.iter().eq(expected.iter()), "{kinds:?}");
+    }
+}

@@ -64,7 +64,7 @@ pub const ALL: &[Situation] = &[
             ..shape(Shape::Star { hosts: 8 })
         },
         disturb: |fabric| link_fails(fabric, Tier::Host),
-        workload: r#"{"outcast": {"size_bytes": 300000}}"#,
+        workload: r#"{"outcast": {"size_bytes": 300000, "placement": "random"}}"#,
         written: false,
     },
     Situation {
