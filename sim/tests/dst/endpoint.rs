@@ -96,6 +96,9 @@ impl Transport for AnyEndpoint {
     ) -> Result<(), PostError> {
         both!(self, e => e.attach_shared_queue(connection, stream, queue))
     }
+    fn set_busy_planes(&mut self, busy: u8) {
+        both!(self, e => e.set_busy_planes(busy))
+    }
     fn announce(&mut self, connection: ConnectionHandle) -> Result<(), PostError> {
         both!(self, e => e.announce(connection))
     }
