@@ -11,14 +11,14 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use metaroce_sim::faults::Reordering;
+use metaroce_sim::lab::failure::{self, FailureConfig, What};
+use metaroce_sim::lab::incast::{self, IncastConfig};
+use metaroce_sim::lab::lab::Failure;
+use metaroce_sim::lab::latency::{self, LatencyConfig};
+use metaroce_sim::lab::loss::{self, LossConfig};
+use metaroce_sim::lab::{fairness, single};
 use metaroce_sim::random::Probability;
 use metaroce_sim::report::{Spread, Table};
-use metaroce_sim::scenario::failure::{self, FailureConfig, What};
-use metaroce_sim::scenario::incast::{self, IncastConfig};
-use metaroce_sim::scenario::lab::Failure;
-use metaroce_sim::scenario::latency::{self, LatencyConfig};
-use metaroce_sim::scenario::loss::{self, LossConfig};
-use metaroce_sim::scenario::{fairness, single};
 use metaroce_sim::time::Time;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

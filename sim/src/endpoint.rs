@@ -17,6 +17,12 @@ use crate::packet::HostId;
 
 /// Endpoints for servers: 64 paths, 512 slots, 32 streams, 32 open messages.
 pub type LargeEndpoint = Endpoint<64, 512, 32, 32, 32, 512, Vec<ConnectionEntry<64, 512, 32, 32>>>;
+/// Endpoints for fat links and many planes: 128 paths, 1,024 slots.
+pub type WideEndpoint =
+    Endpoint<128, 1024, 32, 32, 32, 512, Vec<ConnectionEntry<128, 1024, 32, 32>>>;
+/// Endpoints for long ways: 128 paths, 32,768 slots (1.3 times the product of 400 Gb/s and 2 ms).
+pub type LongHaulEndpoint =
+    Endpoint<128, 32_768, 32, 32, 32, 512, Vec<ConnectionEntry<128, 32_768, 32, 32>>>;
 /// Endpoints for microcontrollers: 4 paths, 32 slots, 2 streams, 4 open messages.
 pub type SmallEndpoint = Endpoint<4, 32, 2, 4, 32, 64, Vec<ConnectionEntry<4, 32, 2, 4>>>;
 

@@ -3,13 +3,16 @@
 //! Every fault draws from a random stream of its own. Loss, bursts, corruption, duplication and delay hit
 //! every kind of packet alike; a blackhole swallows what it selects between two times.
 
+use serde::{Deserialize, Serialize};
+
 use crate::inspect::{PathUse, path_use};
 use crate::packet::Packet;
 use crate::random::{Probability, Purpose, Stream};
 use crate::time::Time;
 
 /// A channel with a good and a bad state (Gilbert-Elliott); the state may change at every packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Burst {
     /// From good to bad.
     pub to_bad: Probability,
@@ -22,7 +25,8 @@ pub struct Burst {
 }
 
 /// Some packets take longer, and so later ones overtake them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reordering {
     /// How many.
     pub probability: Probability,
@@ -184,6 +188,12 @@ impl Faults {
             duplication: stream(Purpose::Duplication),
             reordering: stream(Purpose::Reordering),
         }
+    }
+
+    /// Other settings, with the same streams of chance.
+    pub fn change(&mut self, config: FaultConfig) {
+        self.resolved = vec![None; config.blackholes.len()];
+        self.config = config;
     }
 
     /// Lets a packet pass, or not, and damages it as it may be.

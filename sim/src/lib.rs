@@ -3,7 +3,7 @@
 //! From the bottom up: [`engine`] orders events, [`random`] gives seeded numbers, [`port`] queues, marks and
 //! drops, [`faults`] lose, damage, double and delay, [`network`] joins ports and switches, [`topology`] builds
 //! the usual networks and [`simulation`] puts hosts on them and lets time pass. [`host`] makes a host of a core
-//! endpoint, [`scenario`] measures, [`report`] prints. [`capture`] and [`trace`] write down what an [`observer`] sees.
+//! endpoint, [`lab`] measures, [`report`] prints. [`capture`] and [`trace`] write down what an [`observer`] sees.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ pub mod fabric;
 pub mod faults;
 pub mod host;
 pub mod inspect;
+pub mod lab;
 pub mod memory;
 pub mod network;
 pub mod node;
@@ -30,4 +31,5 @@ pub mod time;
 pub mod topology;
 pub mod trace;
 pub mod transport;
+pub mod units;
 pub mod workload;

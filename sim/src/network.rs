@@ -137,6 +137,19 @@ impl Network {
         self.ports[port as usize].faults = Some(Box::new(faults));
     }
 
+    /// Lets other things go wrong on a port's wire from now on.
+    pub fn change_faults(&mut self, port: PortId, config: FaultConfig) {
+        match &mut self.ports[port as usize].faults {
+            Some(faults) => faults.change(config),
+            None => self.set_faults(port, config),
+        }
+    }
+
+    /// The rate of a port's line from its next packet on, Mbit/s, at least 1.
+    pub fn set_rate(&mut self, port: PortId, mbps: u64) {
+        self.ports[port as usize].config.mbps = mbps.max(1);
+    }
+
     /// Takes a link up or down at a time. What is queued and what is on the line then is lost; what is on the
     /// wire arrives.
     pub fn schedule_link(&mut self, at: Time, port: PortId, up: bool) {

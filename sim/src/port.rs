@@ -1,5 +1,7 @@
 //! An output port: a queue with a limit and ECN marks, a line with a rate, a wire with a delay.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use crate::faults::{DROP_REASONS, Drop, Faults};
@@ -20,7 +22,8 @@ pub enum Node {
 }
 
 /// How a link keeps its sender from overrunning the switch at its end. It governs the data class alone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FlowControl {
     /// It does not: what has no room is dropped.
     #[default]

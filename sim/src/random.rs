@@ -32,6 +32,26 @@ impl Probability {
         Self((((numerator as u128) << 64) / denominator as u128) as u64)
     }
 
+    /// As a number from 0 to 1.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / 18_446_744_073_709_551_616.0
+    }
+
+    /// That of one or the other of two independent things.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        // 1 - (1 - p)(1 - q), on 64 bits.
+        let neither = ((!self.0 as u128) * (!other.0 as u128)) >> 64;
+        if self.0 == 0 {
+            other
+        } else if other.0 == 0 {
+            self
+        } else {
+            Self(!(neither as u64))
+        }
+    }
+
     /// Whether it can happen at all.
     #[must_use]
     pub const fn is_zero(self) -> bool {
@@ -77,6 +97,10 @@ pub enum Purpose {
     Traffic,
     /// The order in which a sender takes entropy values.
     Entropy,
+    /// The links that a fault hits.
+    FaultPlace,
+    /// The seed of background traffic.
+    Background,
 }
 
 /// A stream of random numbers.

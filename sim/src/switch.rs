@@ -1,12 +1,15 @@
 //! A switch: which port a packet takes, and how much of a shared buffer a queue may use.
 
+use serde::{Deserialize, Serialize};
+
 use crate::packet::{HostId, Packet};
 use crate::port::{Port, PortId};
 use crate::random::{Purpose, Stream, mix};
 use crate::time::Time;
 
 /// How a switch chooses among equal routes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Spray {
     /// By a hash of addresses, ports and protocol: a flow keeps its route.
     #[default]
@@ -19,7 +22,8 @@ pub enum Spray {
 
 /// A buffer that the queues of a switch share: a queue may hold `alpha` times what is free (dynamic thresholds, Choudhury and
 /// Hahne 1998, as in the switches of today).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SharedBuffer {
     /// All of it.
     pub bytes: u64,

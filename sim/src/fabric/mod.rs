@@ -5,8 +5,11 @@
 //! acknowledgment at once. Propagation delays are what is left of it after all serialisation times.
 
 mod shape;
+mod tiers;
 
 pub use shape::Shape;
+
+use serde::{Deserialize, Serialize};
 
 use crate::network::Network;
 use crate::packet::HostId;
@@ -16,7 +19,8 @@ use crate::time::Time;
 use crate::topology::{ACK_WIRE_BYTES, BASE_RTT, DATA_WIRE_BYTES};
 
 /// Where in the fabric a link is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Tier {
     /// Between a host and its switch.
     Host,
@@ -62,7 +66,8 @@ pub struct Link {
 }
 
 /// The settings of one tier's links.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct TierConfig {
     /// Rate, Mbit/s.
     pub mbps: u64,
@@ -70,14 +75,26 @@ pub struct TierConfig {
     pub delay: Option<Time>,
 }
 
+impl Default for TierConfig {
+    /// 100 Gb/s, as everywhere in the reference figures.
+    fn default() -> Self {
+        Self {
+            mbps: 100_000,
+            delay: None,
+        }
+    }
+}
+
 /// The settings of a fabric.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct FabricConfig {
     /// Its shape.
     pub shape: Shape,
     /// Independent copies of it, one per port of a host.
     pub planes: u8,
     /// By [`Tier`].
+    #[serde(with = "tiers")]
     pub tiers: [TierConfig; 4],
     /// Base round trip, from which the delays come that are not set.
     pub base_rtt: Time,
@@ -103,14 +120,10 @@ pub struct FabricConfig {
 
 impl Default for FabricConfig {
     fn default() -> Self {
-        let tier = TierConfig {
-            mbps: 100_000,
-            delay: None,
-        };
         Self {
             shape: Shape::fat_tree(4),
             planes: 1,
-            tiers: [tier; 4],
+            tiers: [TierConfig::default(); 4],
             base_rtt: BASE_RTT,
             queue_bytes: PortConfig::REFERENCE.queue_bytes,
             mark_low_bytes: PortConfig::REFERENCE.mark_low_bytes,
@@ -220,7 +233,7 @@ impl FabricConfig {
         self.shape.hosts()
     }
 
-    fn check(&self) -> Result<(), FabricError> {
+    pub(crate) fn check(&self) -> Result<(), FabricError> {
         self.shape.check()?;
         if self.planes == 0 {
             return Err(FabricError::Zero("planes"));

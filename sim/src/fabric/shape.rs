@@ -1,11 +1,14 @@
 //! The shapes of fabrics.
 
+use serde::{Deserialize, Serialize};
+
 use super::{FabricError, Plane, Tier};
 use crate::packet::HostId;
 use crate::port::Node;
 
 /// How hosts and switches are joined.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Shape {
     /// Two hosts and a link.
     Pair,

@@ -116,9 +116,9 @@ mod tests {
     use super::*;
     use crate::capture::Capture;
     use crate::faults::FaultConfig;
+    use crate::lab::lab::{Lab, Settings};
     use crate::observer::Watch;
     use crate::random::Probability;
-    use crate::scenario::lab::{Lab, Settings};
     use crate::topology::{PairConfig, pair};
     use crate::trace::{Line, PacketRecord, Snapshots, VERSION};
 

@@ -5,6 +5,8 @@
 //! places packets in any order and acknowledges cumulatively, as NVIDIA describes for its adaptive routing. Routing and credits are settings
 //! of the fabric; virtual lanes are reduced to the two classes of the simulator.
 
+use serde::{Deserialize, Serialize};
+
 use super::roce::config::local_ack_timeout;
 use super::roce::{Congestion, Framing, Recovery, RoceConfig, RoceHost};
 use crate::node::{Counters, Message, Node, Progress};
@@ -13,7 +15,8 @@ use crate::simulation::Station;
 use crate::time::Time;
 
 /// How the fabric routes packets of one queue pair.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Routing {
     /// All the same way: they stay in order.
     #[default]
@@ -23,7 +26,8 @@ pub enum Routing {
 }
 
 /// The settings of a host.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct InfinibandConfig {
     /// Payload of a full packet, bytes; the largest MTU is 4096.
     pub payload_bytes: u32,

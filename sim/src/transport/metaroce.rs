@@ -3,6 +3,8 @@
 //! Two hosts share one connection, whoever sends; the one with the lower number asks for it. A flow is a stream. What the
 //! connection has no room for waits here, in order.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -24,7 +26,8 @@ use crate::simulation::Station;
 use crate::time::Time;
 
 /// The settings of the hosts of a run.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct MetaroceConfig {
     /// Paths of a connection.
     pub paths: u8,
@@ -48,6 +51,8 @@ pub struct MetaroceConfig {
     pub ack_blocks: u8,
     /// First round-trip time to assume.
     pub initial_rtt: Time,
+    /// Least packets that may be outstanding: which build of the core is used, see [`crate::endpoint`]. 0: as the fabric needs.
+    pub slots: u16,
     /// Congestion control; without, the window is all that holds back.
     pub congestion_control: bool,
 }
@@ -68,6 +73,7 @@ impl Default for MetaroceConfig {
             // A third fewer bytes of acknowledgments than one block each, which both directions feel when both are full.
             ack_blocks: 2,
             initial_rtt: Time::from_ns(connection.initial_rtt.as_nanos()),
+            slots: 0,
             congestion_control: true,
         }
     }

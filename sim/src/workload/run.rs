@@ -225,6 +225,11 @@ impl<N: Node> Run<N> {
         }
         self.begin = self.sim.now();
         for i in 0..self.changes.len() {
+            if self.changes[i].0 == Time::ZERO {
+                // Before the first packet.
+                self.changes[i].1.apply(&mut self.sim);
+                continue;
+            }
             let at = self.begin + self.changes[i].0;
             self.sim.set_alarm(at, CHANGES + i as u32);
         }

@@ -29,6 +29,8 @@ pub mod patience;
 mod receiver;
 mod sender;
 
+use serde::{Deserialize, Serialize};
+
 use super::roce::dcqcn::DcqcnConfig;
 use crate::packet::{Class, Ecn, HostId, Packet, Segment};
 use crate::time::Time;
@@ -52,7 +54,8 @@ const FIRST_PORT: u16 = 0xc000;
 const AROUND_UDP: u32 = 66;
 
 /// When a message is complete at its sender.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Completion {
     /// Its last packet was put on the line.
     #[default]
@@ -62,7 +65,8 @@ pub enum Completion {
 }
 
 /// The settings of a [`CelerisHost`].
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct CelerisConfig {
     /// Rate of the host's line, Mbit/s.
     pub line_mbps: u64,

@@ -6,10 +6,13 @@
 //! message is a step, the time it took ends with its last packet that came (or every loss would lengthen all deadlines), and the exchange is the notice with which a receiver tells the sender that a message
 //! is over.
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::Time;
 
 /// The constants of [`Patience`].
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct PatienceConfig {
     /// Part by which a message may take longer than the smoothed time. The model's own: 0.25.
     pub margin: f64,

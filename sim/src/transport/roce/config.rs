@@ -1,10 +1,13 @@
 //! The settings of a RoCEv2 NIC, with the values that are published for them.
 
+use serde::{Deserialize, Serialize};
+
 use super::dcqcn::DcqcnConfig;
 use crate::time::Time;
 
 /// Bytes around payloads, on the line.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Framing {
     /// Around every data packet: headers, checksums, and what the line adds.
     pub data: u32,
@@ -40,7 +43,8 @@ impl Framing {
 }
 
 /// The constants of IRN (Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018, section 4.1).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct IrnConfig {
     /// Timeout while at most [`IrnConfig::few`] packets are in flight; the paper: 100 us.
     pub rto_low: Time,
@@ -61,7 +65,8 @@ impl Default for IrnConfig {
 }
 
 /// What becomes of packets that are not the next ones, and of packets that are lost.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Recovery {
     /// The receiver drops everything but the next packet, and says so once per gap (NAK); the sender goes back to it.
     /// A retransmission that is lost too costs a timeout (IBTA, volume 1, 9.7.5: one NAK until the expected packet has come;
@@ -77,7 +82,8 @@ pub enum Recovery {
 }
 
 /// How senders react to congestion.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Congestion {
     /// Not at all: line rate, and the links' flow control does the rest.
     None,
@@ -86,7 +92,8 @@ pub enum Congestion {
 }
 
 /// The settings of a host.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct RoceConfig {
     /// Payload of a full packet, bytes, at least 1; the largest of InfiniBand's MTUs is 4096.
     pub payload_bytes: u32,

@@ -5,10 +5,13 @@
 //! raises it by a timer and a byte counter in three phases. All timers of the paper are functions of the time of the last cut,
 //! so they are worked off when the rate is asked for, and an idle queue pair costs nothing.
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::Time;
 
 /// The constants of DCQCN.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct DcqcnConfig {
     /// Least time between two CNPs of a queue pair.
     pub cnp_interval: Time,

@@ -16,6 +16,6 @@ mod receiver;
 mod selective;
 mod sender;
 
-pub use config::{Congestion, Framing, IrnConfig, Recovery, RoceConfig};
+pub use config::{Congestion, Framing, IrnConfig, Recovery, RoceConfig, bdp_packets};
 pub use dcqcn::DcqcnConfig;
 pub use host::RoceHost;

@@ -5,12 +5,15 @@
 //! trimmed packet four, a timeout fifteen); REPS (Bonato et al., "REPS: Recycled Entropy Packet Spraying"), which uses
 //! again what came back unmarked; and both, which is its default.
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use crate::random::Stream;
 
 /// A rule for the choice of entropy values.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Spraying {
     /// All in turn, whatever comes back.
     Oblivious,

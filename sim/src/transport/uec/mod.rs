@@ -35,6 +35,8 @@ mod receiver;
 mod sender;
 mod sleek;
 
+use serde::{Deserialize, Serialize};
+
 use crate::packet::{Class, Ecn, HostId, Packet, Segment};
 use crate::port::PortConfig;
 use crate::time::Time;
@@ -73,7 +75,8 @@ const FIRST_PORT: u16 = 0x8000;
 const AROUND_UDP: u32 = 66;
 
 /// Who controls congestion.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Control {
     /// The sender: NSCC.
     #[default]
@@ -99,7 +102,8 @@ impl Control {
 }
 
 /// The settings of a [`UecHost`].
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct UecConfig {
     /// Who controls congestion.
     pub control: Control,

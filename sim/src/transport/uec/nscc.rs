@@ -12,10 +12,13 @@
 //! Besides, a trimmed packet or a very long delay lets the window jump to what arrived in the last round trip ("quick
 //! adapt").
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::Time;
 
 /// The constants of [`Nscc`].
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NsccConfig {
     /// Rate of the host's line, Mbit/s.
     pub line_mbps: u64,

@@ -4,12 +4,15 @@
 //! `UecPullPacer`). Credit is an absolute number of bytes since the beginning, so a grant that is lost is made good by
 //! the next one; a sender says in every data packet up to where it would like to have credit (its target).
 
+use serde::{Deserialize, Serialize};
+
 use std::collections::VecDeque;
 
 use crate::time::Time;
 
 /// The constants of [`Granter`] and [`Credit`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RcccConfig {
     /// Rate of the receiver's line, Mbit/s.
     pub line_mbps: u64,
