@@ -1,4 +1,4 @@
-//! `metaroce`: a demonstration, measurements and a decoder for the MetaRoCE transport over UDP.
+//! `metaroce`: a demonstration, measurements, a simulator and a decoder for the MetaRoCE transport over UDP.
 
 #![forbid(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod output;
 mod perf;
 mod serve;
 mod session;
+mod sim;
 mod units;
 
 use clap::{Parser, Subcommand};
@@ -39,6 +40,7 @@ enum Command {
     Perf(Box<perf::PerfArgs>),
     Info(info::InfoArgs),
     Decode(decode::DecodeArgs),
+    Sim(Box<sim::SimArgs>),
 }
 
 fn main() -> ExitCode {
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
             Command::Perf(command) => perf::run(command, json, &interrupt),
             Command::Info(command) => info::run(command, json),
             Command::Decode(command) => decode::run(command, json),
+            Command::Sim(command) => sim::run(command, json, &interrupt),
         }
         .map(|()| interrupt.requested())
     });

@@ -1,82 +1,23 @@
 //! Sizes, times and rates as people write them.
 
+use metaroce_sim::units::parse_time;
+pub use metaroce_sim::units::{parse_share, parse_size};
 use std::time::Duration;
-
-/// A number of bytes such as `64`, `64K`, `4MiB`, `1G` (all binary).
-///
-/// # Errors
-/// A sentence that says what would do.
-pub fn parse_size(text: &str) -> Result<u64, String> {
-    let end = text
-        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-        .unwrap_or(text.len());
-    let (digits, unit) = text.split_at(end);
-    let shift = match unit.trim() {
-        "" | "B" => 0,
-        "k" | "K" | "KB" | "KiB" => 10,
-        "M" | "MB" | "MiB" => 20,
-        "G" | "GB" | "GiB" => 30,
-        "T" | "TB" | "TiB" => 40,
-        other => {
-            return Err(format!(
-                "unknown unit `{other}`: use K, M or G, such as 64K"
-            ));
-        }
-    };
-    let value: f64 = digits
-        .parse()
-        .map_err(|_| format!("`{text}` is not a size, such as 64K or 1GiB"))?;
-    let bytes = value * 2f64.powi(shift);
-    if bytes.fract() != 0.0 || bytes >= 2f64.powi(53) {
-        return Err(format!(
-            "`{text}` is not a whole number of bytes below 8 PiB"
-        ));
-    }
-    Ok(bytes as u64)
-}
 
 /// A time such as `500ms`, `2s`, `1m`; a bare number is seconds.
 ///
 /// # Errors
 /// A sentence that says what would do.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let end = text
-        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
-        .unwrap_or(text.len());
-    let (digits, unit) = text.split_at(end);
-    let scale = match unit {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" | "min" => 60.0,
-        other => {
-            return Err(format!(
-                "unknown unit `{other}`: use us, ms, s or m, such as 500ms"
-            ));
-        }
+    let bare = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let time = if bare {
+        parse_time(&format!("{text}s"))
+    } else {
+        parse_time(text)
     };
-    let value: f64 = digits
-        .parse()
-        .map_err(|_| format!("`{text}` is not a time, such as 500ms or 10s"))?;
-    Duration::try_from_secs_f64(value * scale).map_err(|_| format!("`{text}` is too long"))
-}
-
-/// A share such as `1%` or `0.01`.
-///
-/// # Errors
-/// A sentence that says what would do.
-pub fn parse_share(text: &str) -> Result<f64, String> {
-    let value: Option<f64> = match text.strip_suffix('%') {
-        Some(percent) => percent
-            .trim()
-            .parse()
-            .ok()
-            .map(|percent: f64| percent / 100.0),
-        None => text.parse().ok(),
-    };
-    value
-        .filter(|share| (0.0..=1.0).contains(share))
-        .ok_or_else(|| format!("`{text}` is not a share: write 1% or 0.01"))
+    time.map(|time| Duration::from_nanos(time.ns()))
 }
 
 /// Bytes for people.
@@ -125,17 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_times_and_shares_are_read() {
-        assert_eq!(parse_size("64"), Ok(64));
-        assert_eq!(parse_size("1.5K"), Ok(1536));
-        assert_eq!(parse_size("1GiB"), Ok(1 << 30));
-        assert!(parse_size("64q").unwrap_err().contains("unknown unit"));
-        assert!(parse_size("0.3").is_err());
+    fn a_bare_number_is_seconds() {
         assert_eq!(parse_duration("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_duration("20ms"), Ok(Duration::from_millis(20)));
         assert!(parse_duration("-1s").is_err());
-        assert_eq!(parse_share("1%"), Ok(0.01));
-        assert!(parse_share("2").is_err());
     }
 
     #[test]
