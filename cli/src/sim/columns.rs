@@ -2,7 +2,6 @@
 
 use super::{Format, system};
 use crate::failure::Failure;
-use metaroce_sim::faults::DROP_REASONS;
 use metaroce_sim::observer::reason_name;
 use metaroce_sim::scenario::report::{DROP_NAMES, Report};
 use std::path::Path;
@@ -162,9 +161,9 @@ pub fn tables(report: &Report, queues: &[String]) -> Vec<Columns> {
         .integers("corrupted", ports, |port| Some(port.corrupted))
         .integers("pauses", ports, |port| Some(port.pauses))
         .integers("blocked_ns", ports, |port| Some(port.blocked_ns));
-    for reason in 0..DROP_REASONS {
-        let name = format!("dropped_{}", reason_name(DROP_NAMES[reason]));
-        table = table.integers(&name, ports, |port| Some(port.drops[reason]));
+    for (index, &reason) in DROP_NAMES.iter().enumerate() {
+        let name = format!("dropped_{}", reason_name(reason));
+        table = table.integers(&name, ports, |port| Some(port.drops[index]));
     }
     all.push(table);
     if !series.is_empty() {

@@ -160,7 +160,8 @@ impl core::fmt::Display for FabricError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Zero(what) => write!(f, "{what}: must be at least 1"),
-            Self::TooMany(what) => write!(f, "{what}: too many"),
+            Self::TooMany("planes") => f.write_str("planes: at most 8"),
+            Self::TooMany(what) => write!(f, "{what}: at most 65,536 in all"),
             Self::BaseRtt { serialisation } => write!(
                 f,
                 "base_rtt: serialisation alone takes {serialisation} on the longest way"

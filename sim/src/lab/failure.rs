@@ -6,8 +6,8 @@
 
 use metaroce_core::config::ConnectionConfig;
 
-use super::lab::{Failure, Happening, Lab, Settings};
 use super::payload_limit_bps;
+use super::setup::{Failure, Happening, Lab, Settings};
 use crate::faults::{FaultConfig, Selector};
 use crate::inspect;
 use crate::time::Time;

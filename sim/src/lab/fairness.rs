@@ -2,7 +2,7 @@
 
 use metaroce_core::config::ConnectionConfig;
 
-use super::lab::{Failure, Happening, Lab, Settings};
+use super::setup::{Failure, Happening, Lab, Settings};
 use crate::time::Time;
 use crate::topology::{StarConfig, star};
 

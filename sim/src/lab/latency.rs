@@ -2,7 +2,7 @@
 
 use metaroce_core::config::ConnectionConfig;
 
-use super::lab::{Failure, Lab, Settings};
+use super::setup::{Failure, Lab, Settings};
 use crate::faults::FaultConfig;
 use crate::random::{Probability, Purpose, Stream};
 use crate::time::Time;

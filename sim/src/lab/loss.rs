@@ -4,8 +4,8 @@
 
 use metaroce_core::config::ConnectionConfig;
 
-use super::lab::{Failure, Lab, Settings};
 use super::payload_limit_bps;
+use super::setup::{Failure, Lab, Settings};
 use crate::faults::{Drop, FaultConfig, Reordering};
 use crate::inspect;
 use crate::random::Probability;

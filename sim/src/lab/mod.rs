@@ -3,9 +3,9 @@
 pub mod failure;
 pub mod fairness;
 pub mod incast;
-pub mod lab;
 pub mod latency;
 pub mod loss;
+pub mod setup;
 pub mod single;
 
 use crate::topology::DATA_WIRE_BYTES;

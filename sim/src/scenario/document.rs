@@ -64,14 +64,11 @@ impl Document {
         }];
         let read = Self::read(&mut sources, overrides, files);
         let (tree, scenario) = read.map_err(|problem| located(&sources, problem))?;
-        let document = Self {
+        Ok(Self {
             scenario,
             sources,
             tree,
-        };
-        let fabric = document.scenario.fabric.check();
-        fabric.map_err(|error| document.place(error.into()))?;
-        Ok(document)
+        })
     }
 
     fn read(
@@ -102,6 +99,11 @@ impl Document {
                 .map_err(|problem| problem.within("fabric"))?,
             None => FabricConfig::default(),
         };
+        // Before anything is derived from it.
+        fabric
+            .check()
+            .and_then(|()| fabric.round_trip())
+            .map_err(|error| settings_problem(&tree, error.into()))?;
         let line = fabric.tiers[Tier::Host as usize].mbps * u64::from(fabric.planes);
         if let Some(part) = find(&mut tree, "transport") {
             complete_transport(part, &fabric)?;
@@ -122,27 +124,35 @@ impl Document {
     /// The same error with the place in the file, or the override, that it comes from.
     #[must_use]
     pub fn place(&self, error: ScenarioError) -> ScenarioError {
-        let ScenarioError::Settings { key, message } = error else {
-            return error;
-        };
-        let mut at = &self.tree;
-        let mut span = 0..0;
-        for part in key.split('.') {
-            let entry = match &at.value {
-                Value::Table(entries) => entries.iter().find(|entry| entry.key == part),
-                _ => None,
-            };
-            if let Some(entry) = entry {
-                (at, span) = (&entry.tree, entry.span.clone());
-            } else if let Some(item) = at.get(part) {
-                (at, span) = (item, item.span.clone());
-            } else {
-                break;
+        match error {
+            ScenarioError::Settings { .. } => {
+                located(&self.sources, settings_problem(&self.tree, error))
             }
+            ScenarioError::Text { .. } => error,
         }
-        let problem = Problem { span, key, message };
-        located(&self.sources, problem)
     }
+}
+
+/// Where the key of an error stands, or the part that it would stand in.
+fn settings_problem(tree: &Tree, error: ScenarioError) -> Problem {
+    let (key, message) = match error {
+        ScenarioError::Settings { key, message } | ScenarioError::Text { key, message, .. } => {
+            (key, message)
+        }
+    };
+    let (mut at, mut span) = (tree, 0..0);
+    for part in key.split('.') {
+        let entry = match &at.value {
+            Value::Table(entries) => entries.iter().find(|entry| entry.key == part),
+            _ => None,
+        };
+        (at, span) = match (entry, at.get(part)) {
+            (Some(entry), _) => (&entry.tree, entry.span.clone()),
+            (None, Some(item)) => (item, item.span.clone()),
+            (None, None) => break,
+        };
+    }
+    Problem { span, key, message }
 }
 
 fn located(sources: &[Source], problem: Problem) -> ScenarioError {
@@ -335,12 +345,7 @@ fn complete_transport(part: &mut Tree, fabric: &FabricConfig) -> Result<(), Prob
 /// The line of a host is that of the fabric.
 fn complete_line(part: &mut Tree, mbps: u64) {
     let line = serde_json::json!({ "line_mbps": mbps });
-    let line = Tree::computed(&line, &part.span);
-    if part.get("line_mbps").is_none()
-        && let (Value::Table(entries), Value::Table(line)) = (&mut part.value, line.value)
-    {
-        entries.extend(line);
-    }
+    part.fill(&Tree::computed(&line, &part.span.clone()));
 }
 
 /// A workload that is a file of another format names it.

@@ -58,7 +58,16 @@ impl From<FabricError> for ScenarioError {
     fn from(error: FabricError) -> Self {
         let text = error.to_string();
         match text.split_once(": ") {
-            Some((key, message)) => Self::settings(format!("fabric.{key}"), message),
+            Some((key, message)) => {
+                let part = match error {
+                    FabricError::Zero("mbps") => "tiers.",
+                    FabricError::Zero("planes") | FabricError::TooMany("planes") => "",
+                    // All other counts are those of the shape.
+                    FabricError::Zero(_) | FabricError::TooMany(_) => "shape.",
+                    _ => "",
+                };
+                Self::settings(format!("fabric.{part}{key}"), message)
+            }
             None => Self::settings("fabric", text),
         }
     }

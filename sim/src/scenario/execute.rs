@@ -21,6 +21,8 @@ use crate::transport::infiniband::InfinibandHost;
 use crate::transport::metaroce::{self, MetaroceConfig};
 use crate::transport::roce::RoceHost;
 use crate::transport::uec::UecHost;
+use crate::workload::Workload;
+use crate::workload::poisson::Poisson;
 use crate::workload::program::{Action, After, Program};
 use crate::workload::run::{End, Record, Run, Status};
 
@@ -77,9 +79,14 @@ pub fn execute(
 ) -> Result<Report, ScenarioError> {
     let fabric = Fabric::new(&scenario.fabric, seed)?;
     let hosts = scenario.fabric.hosts();
+    scenario.transport.check(&scenario.fabric)?;
+    if let Workload::Poisson(flows) = &scenario.workload {
+        check_flows("workload", flows, hosts)?;
+    }
     let mut program = scenario.workload.program(hosts, seed)?;
     let foreground = program.tasks().len();
     if let Some(background) = &scenario.background {
+        check_flows("background", background, hosts)?;
         let seed = Stream::new(seed, Purpose::Background, 0).bits();
         let more = background
             .program(hosts, seed)
@@ -98,13 +105,9 @@ pub fn execute(
         Transport::Metaroce(config) => {
             let round_trip = scenario.fabric.round_trip()?;
             match transport::build(config, round_trip) {
-                Some(Build::Large) => metaroce_hosts::<LargeEndpoint>(setting, config, watch),
-                Some(Build::Wide) => metaroce_hosts::<WideEndpoint>(setting, config, watch),
-                Some(Build::LongHaul) => metaroce_hosts::<LongHaulEndpoint>(setting, config, watch),
-                None => Err(ScenarioError::settings(
-                    "transport",
-                    "at most 128 paths and 32768 slots",
-                )),
+                Build::Large => metaroce_hosts::<LargeEndpoint>(setting, config, watch),
+                Build::Wide => metaroce_hosts::<WideEndpoint>(setting, config, watch),
+                Build::LongHaul => metaroce_hosts::<LongHaulEndpoint>(setting, config, watch),
             }
         }
         Transport::RoceV2(config) => {
@@ -124,6 +127,24 @@ pub fn execute(
             setting.run(all.map(host).collect(), watch)
         }
     }
+}
+
+/// More flows than this are a mistake.
+const MOST_FLOWS: f64 = 1e7;
+
+/// Whether there would be too many flows to begin with.
+fn check_flows(key: &str, flows: &Poisson, hosts: u32) -> Result<(), ScenarioError> {
+    let sizes = flows
+        .sizes
+        .sampler()
+        .map_err(|error| ScenarioError::settings(format!("{key}.sizes"), error.to_string()))?;
+    let bits = f64::from(hosts) * flows.line_mbps as f64 / 1e3 * flows.duration_ns as f64;
+    let expected = bits * f64::from(flows.load_percent) / 100.0 / (sizes.mean() * 8.0).max(8.0);
+    if expected > MOST_FLOWS {
+        let message = format!("there would be about {expected:.0} flows");
+        return Err(ScenarioError::settings(key, message));
+    }
+    Ok(())
 }
 
 /// Adds the tasks of another program, in groups of their own.

@@ -41,6 +41,26 @@ impl de::Error for Problem {
         de::Error::custom(format!("`{variant}` is no choice here: {}", list(expected)))
     }
 
+    fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        let found = match found {
+            de::Unexpected::Bool(value) => format!("`{value}`"),
+            de::Unexpected::Unsigned(value) => format!("`{value}`"),
+            de::Unexpected::Signed(value) => format!("`{value}`"),
+            de::Unexpected::Float(value) => format!("`{value}`"),
+            de::Unexpected::Str(text) => format!("`{text}`"),
+            de::Unexpected::Seq => "a list".to_owned(),
+            de::Unexpected::Map => "a table".to_owned(),
+            other => other.to_string(),
+        };
+        let expected = match expected.to_string().as_str() {
+            "a sequence" => "a list ([[...]] for tables)".to_owned(),
+            "a string" => "text in quotes".to_owned(),
+            other if other.starts_with("struct ") => "a table".to_owned(),
+            other => other.to_owned(),
+        };
+        de::Error::custom(format!("{found}, where {expected} is expected"))
+    }
+
     fn missing_field(field: &'static str) -> Self {
         de::Error::custom(format!("`{field}` is missing"))
     }
@@ -74,8 +94,11 @@ impl Problem {
     }
 }
 
+/// Reads the text of a number.
+type Unit = fn(&str) -> Result<u64, String>;
+
 /// How the text of a number is read, by the end of its key.
-fn unit_of(key: &str) -> Option<fn(&str) -> Result<u64, String>> {
+fn unit_of(key: &str) -> Option<Unit> {
     let ends = |end: &str| key.ends_with(end);
     if ends("_bytes") {
         Some(units::parse_size)
@@ -239,7 +262,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                         return Err(wrong.at(&kind.tree.span).within("kind"));
                     }
                 },
-                (None, [only]) => Choice {
+                (None, [only]) if variants.contains(&only.key.as_str()) => Choice {
                     name: &only.key,
                     span: &only.span,
                     content: Content::Below(&only.tree),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::error::ScenarioError;
 use crate::fabric::{FabricConfig, Tier};
 use crate::time::Time;
 use crate::topology::DATA_WIRE_BYTES;
@@ -37,6 +38,9 @@ pub(super) enum Build {
     LongHaul,
 }
 
+/// Most queue pairs or contexts between two hosts.
+const MOST_FLOWS: u64 = 65_536;
+
 impl Transport {
     /// Its name in files and reports.
     #[must_use]
@@ -49,10 +53,70 @@ impl Transport {
             Self::Celeris(_) => "celeris",
         }
     }
+
+    /// Whether its settings are in their ranges.
+    pub(super) fn check(&self, fabric: &FabricConfig) -> Result<(), ScenarioError> {
+        match self {
+            Self::Metaroce(config) => check_metaroce(config, fabric),
+            // These hosts raise what is below its least.
+            Self::RoceV2(config) => {
+                let framing = &config.framing;
+                let around = u64::from(framing.outside);
+                in_ranges(&[
+                    ("queue_pairs", config.queue_pairs.into(), 0, MOST_FLOWS),
+                    ("framing.data", framing.data.into(), around, 65_535),
+                    ("framing.ack", framing.ack.into(), around, 65_535),
+                    ("framing.cnp", framing.cnp.into(), around, 65_535),
+                ])
+            }
+            Self::Infiniband(config) => {
+                in_ranges(&[("queue_pairs", config.queue_pairs.into(), 0, MOST_FLOWS)])
+            }
+            Self::UltraEthernet(config) => in_ranges(&[
+                ("payload_bytes", config.payload_bytes.into(), 1, 65_535),
+                ("contexts", config.contexts.into(), 1, MOST_FLOWS),
+                ("entropies", config.entropies.into(), 1, 32_768),
+                ("nscc.packet_bytes", config.nscc.packet_bytes, 1, 65_535),
+                ("nscc.jump_gate", config.nscc.jump_gate.into(), 0, 31),
+            ]),
+            Self::Celeris(config) => {
+                let describe = config.describe_after.ns();
+                let mut ranges = vec![
+                    ("describe_after", describe, 1_000, u64::MAX),
+                    ("payload_bytes", config.payload_bytes.into(), 1, 65_535),
+                    ("line_mbps", config.line_mbps, 1, u64::from(u32::MAX)),
+                    ("queue_pairs", config.queue_pairs.into(), 1, MOST_FLOWS),
+                ];
+                if let Some(dcqcn) = &config.dcqcn {
+                    ranges.extend([
+                        (
+                            "dcqcn.alpha_interval",
+                            dcqcn.alpha_interval.ns(),
+                            1_000,
+                            u64::MAX,
+                        ),
+                        (
+                            "dcqcn.increase_interval",
+                            dcqcn.increase_interval.ns(),
+                            1_000,
+                            u64::MAX,
+                        ),
+                        (
+                            "dcqcn.minimum_mbps",
+                            dcqcn.minimum_mbps,
+                            1,
+                            u64::from(u32::MAX),
+                        ),
+                    ]);
+                }
+                in_ranges(&ranges)
+            }
+        }
+    }
 }
 
 /// The build for as many paths and outstanding packets as asked for; a window is at most two products of bandwidth and delay.
-pub(super) fn build(config: &MetaroceConfig, round_trip: Time) -> Option<Build> {
+pub(super) fn build(config: &MetaroceConfig, round_trip: Time) -> Build {
     let line = u64::from(config.mbps) * u64::from(config.planes);
     let packet = Time::to_send(u64::from(config.payload_bytes).max(1), line.max(1));
     let window = 2 * round_trip.ps() / packet.ps().max(1);
@@ -62,10 +126,43 @@ pub(super) fn build(config: &MetaroceConfig, round_trip: Time) -> Option<Build> 
         config.slots.into()
     };
     match (config.paths, needed) {
-        (129.., _) | (_, 32_769..) if config.slots > 0 || config.paths > 128 => None,
-        (..=64, ..=512) => Some(Build::Large),
-        (_, ..=1024) => Some(Build::Wide),
-        _ => Some(Build::LongHaul),
+        (..=64, ..=512) => Build::Large,
+        (_, ..=1024) => Build::Wide,
+        _ => Build::LongHaul,
+    }
+}
+
+/// Whether settings of the core are in their ranges (`docs/spec.md`), and fit the fabric.
+fn check_metaroce(config: &MetaroceConfig, fabric: &FabricConfig) -> Result<(), ScenarioError> {
+    let planes = u64::from(fabric.planes);
+    let ranges = [
+        ("paths", u64::from(config.paths), 1, 128),
+        ("planes", config.planes.into(), 1, planes),
+        ("mbps", config.mbps.into(), 1, u32::MAX.into()),
+        ("payload_bytes", config.payload_bytes.into(), 256, 9_000),
+        ("ack_packets", config.ack_packets.into(), 1, 255),
+        ("ack_blocks", config.ack_blocks.into(), 1, 255),
+        ("slots", config.slots.into(), 0, 32_768),
+    ];
+    in_ranges(&ranges)
+}
+
+/// An error for the first value that is not in its range.
+fn in_ranges(ranges: &[(&str, u64, u64, u64)]) -> Result<(), ScenarioError> {
+    let outside = |&&(_, value, low, high): &&(&str, u64, u64, u64)| value < low || value > high;
+    match ranges.iter().find(outside) {
+        None => Ok(()),
+        Some(&(key, value, low, high)) => {
+            let range = if high == u64::MAX {
+                format!("at least {low}")
+            } else {
+                format!("{low} to {high}")
+            };
+            Err(ScenarioError::settings(
+                format!("transport.{key}"),
+                format!("{value} does not do: {range} is expected"),
+            ))
+        }
     }
 }
 

@@ -194,19 +194,26 @@ impl Tree {
         }
     }
 
-    /// Takes from `other` what is not here. Tables of one key are choices, and not mixed with other choices.
+    /// Takes from `other` what is not here. Tables of one key within it are choices, and not mixed with other choices.
     pub fn fill(&mut self, other: &Self) {
         let (Value::Table(here), Value::Table(there)) = (&mut self.value, &other.value) else {
             return;
         };
-        if there.len() == 1 && !here.is_empty() && here.iter().all(|e| e.key != there[0].key) {
-            return;
-        }
         for entry in there {
             match here.iter_mut().find(|own| own.key == entry.key) {
+                Some(own) if entry.tree.is_other_choice(&own.tree) => {}
                 Some(own) => own.tree.fill(&entry.tree),
                 None => here.push(entry.clone()),
             }
+        }
+    }
+
+    fn is_other_choice(&self, than: &Self) -> bool {
+        match (&self.value, &than.value) {
+            (Value::Table(this), Value::Table(that)) => {
+                this.len() == 1 && that.iter().all(|entry| entry.key != this[0].key)
+            }
+            _ => false,
         }
     }
 

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::capture::Capture;
     use crate::faults::FaultConfig;
-    use crate::lab::lab::{Lab, Settings};
+    use crate::lab::setup::{Lab, Settings};
     use crate::observer::Watch;
     use crate::random::Probability;
     use crate::topology::{PairConfig, pair};
