@@ -89,13 +89,16 @@ pub struct RunSettings {
     pub settle: Time,
     /// Time for the workload.
     pub limit: Time,
-    /// How often whoever watches is told where the run is, in simulated time.
+    /// How often whoever watches is told where the run is, in simulated time, at least 100 ns.
     pub watch: Time,
-    /// A time series has bins of this length; without, there is none.
+    /// A time series has bins of this length, at least 100 ns; without, there is none.
     pub series: Option<Time>,
     /// Ports, by name, whose queues are in the time series.
     pub queues: Vec<String>,
 }
+
+/// Looks that are closer together than this would be all that a run does.
+const LEAST_WATCH: Time = Time::from_ns(100);
 
 impl Default for RunSettings {
     fn default() -> Self {
@@ -118,7 +121,7 @@ impl RunSettings {
             ready_limit: self.ready_limit,
             settle: self.settle,
             limit: self.limit,
-            watch: self.series.unwrap_or(self.watch),
+            watch: self.series.unwrap_or(self.watch).max(LEAST_WATCH),
         }
     }
 }
