@@ -126,13 +126,19 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ps = self.ps();
-        match (*self, ps % 1_000, ps % 1_000_000) {
-            (Self::NEVER, ..) => serializer.serialize_str("never"),
-            (.., 0) => serializer.collect_str(&format_args!("{}us", ps / 1_000_000)),
-            (_, 0, _) => serializer.collect_str(&format_args!("{}ns", ps / 1_000)),
-            _ => serializer.collect_str(&format_args!("{ps}ps")),
+        if *self == Self::NEVER {
+            return serializer.serialize_str("never");
         }
+        let ps = self.ps();
+        let units = [
+            (1_000_000_000_000, "s"),
+            (1_000_000_000, "ms"),
+            (1_000_000, "us"),
+            (1_000, "ns"),
+        ];
+        let whole = units.iter().find(|(unit, _)| ps % unit == 0 && ps > 0);
+        let (unit, name) = whole.unwrap_or(&(1, "ps"));
+        serializer.collect_str(&format_args!("{}{name}", ps / unit))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads structs from a [`Tree`], with errors that know where they are.
 //!
-//! Three things are read as people write them. Numbers whose keys end in `_bytes`, `_ns`, `mbps` or `_percent` may be texts with a
+//! Three things are read as people write them. Numbers whose keys end in `bytes`, `_ns`, `mbps` or `_percent` may be texts with a
 //! unit. A choice is a text, or a table with a `kind` and the settings of that kind. `"none"` is no value where there may be none.
 
 use serde::de::value::StrDeserializer;
@@ -100,7 +100,7 @@ type Unit = fn(&str) -> Result<u64, String>;
 /// How the text of a number is read, by the end of its key.
 fn unit_of(key: &str) -> Option<Unit> {
     let ends = |end: &str| key.ends_with(end);
-    if ends("_bytes") {
+    if key == "bytes" || ends("_bytes") {
         Some(units::parse_size)
     } else if ends("_ns") {
         Some(|text| {
