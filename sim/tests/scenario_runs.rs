@@ -119,6 +119,13 @@ fn faults_do_what_they_say_while_they_last() {
         let elsewhere = with(effect, "from = \"1ms\"");
         assert_eq!(elsewhere, alone);
     }
+    // What lasts from the beginning takes the very first packet.
+    let silent = run(
+        FLOW,
+        &["fault=[{ effect = \"blackhole\" }]", "run.limit=100us"],
+    );
+    assert_eq!(silent.summary.end, "time-limit");
+    assert_eq!(silent.summary.counters.placed_bytes, 0);
     let flapping = with(
         "{ kind = \"flap\", period = \"60us\", down = \"20us\" }",
         "links = { host = 1 }",
