@@ -122,7 +122,11 @@ fn faults_do_what_they_say_while_they_last() {
     // What lasts from the beginning takes the very first packet.
     let silent = run(
         FLOW,
-        &["fault=[{ effect = \"blackhole\" }]", "run.limit=100us"],
+        &[
+            "transport.kind=rocev2",
+            "fault=[{ effect = \"blackhole\", links = { host = 1 }, direction = \"up\" }]",
+            "run.limit=100us",
+        ],
     );
     assert_eq!(silent.summary.end, "time-limit");
     assert_eq!(silent.summary.counters.placed_bytes, 0);
