@@ -136,7 +136,9 @@ impl Serialize for Time {
             (1_000_000, "us"),
             (1_000, "ns"),
         ];
-        let whole = units.iter().find(|(unit, _)| ps % unit == 0 && ps > 0);
+        let whole = units
+            .iter()
+            .find(|(unit, _)| ps.is_multiple_of(*unit) && ps > 0);
         let (unit, name) = whole.unwrap_or(&(1, "ps"));
         serializer.collect_str(&format_args!("{}{name}", ps / unit))
     }
