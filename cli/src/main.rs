@@ -14,6 +14,7 @@ mod perf;
 mod serve;
 mod session;
 mod sim;
+mod table;
 mod units;
 
 use clap::{Parser, Subcommand};
@@ -41,6 +42,7 @@ enum Command {
     Info(info::InfoArgs),
     Decode(decode::DecodeArgs),
     Sim(Box<sim::SimArgs>),
+    Table(table::TableArgs),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
             Command::Info(command) => info::run(command, json),
             Command::Decode(command) => decode::run(command, json),
             Command::Sim(command) => sim::run(command, json, &interrupt),
+            Command::Table(command) => table::run(command, &interrupt),
         }
         .map(|()| interrupt.requested())
     });

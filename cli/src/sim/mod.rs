@@ -3,6 +3,7 @@
 mod columns;
 #[cfg(feature = "parquet")]
 mod parquet;
+pub mod pool;
 mod progress;
 mod show;
 mod single;
@@ -100,7 +101,7 @@ fn usage(error: &ScenarioError) -> Failure {
     Failure::Usage(error.to_string())
 }
 
-fn system(path: &Path, error: impl std::fmt::Display) -> Failure {
+pub(crate) fn system(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::System(format!("cannot write {}: {error}", path.display()))
 }
 

@@ -1,11 +1,10 @@
 //! Many runs: a grid of values times seeds, over all processors, that can be stopped and taken up again.
 
 use super::progress::Bar;
-use super::{SimArgs, document, single, system, usage};
+use super::{SimArgs, document, pool, single, system, usage};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output;
-use indicatif::{ProgressBar, ProgressStyle};
 use metaroce_sim::scenario::{Document, Moment, Watch, execute};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,9 +12,6 @@ use sha2::{Digest, Sha256};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 /// A key and its values.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,80 +112,25 @@ pub fn run(args: &SimArgs, text: &str, json: bool, interrupt: &Interrupt) -> Res
         let runs = folder.join("runs");
         std::fs::create_dir_all(&runs).map_err(|error| system(&runs, error))?;
     }
-    let results: Vec<Mutex<Option<Done>>> = cells
+    let mut results: Vec<Option<Done>> = cells
         .iter()
-        .map(|cell| {
-            let known = args.out.as_deref().and_then(|folder| cell.load(folder));
-            Mutex::new(known)
-        })
+        .map(|cell| args.out.as_deref().and_then(|folder| cell.load(folder)))
         .collect();
-    let known = results.iter().filter(|done| is_done(done)).count();
-    let bar = cells_bar(cells.len(), known, args.quiet || json);
-    let next = AtomicUsize::new(0);
-    let failure = Mutex::new(None);
-    let jobs = args.sweep.jobs.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from),
-        usize::from,
-    );
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.min(cells.len()) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(cell) = cells.get(index) else {
-                        return;
-                    };
-                    if is_done(&results[index]) {
-                        continue;
-                    }
-                    match run_cell(cell, args.out.as_deref(), interrupt) {
-                        Ok(None) => return,
-                        Ok(Some(done)) => {
-                            if let Ok(mut slot) = results[index].lock() {
-                                *slot = Some(done);
-                            }
-                            bar.inc(1);
-                        }
-                        Err(error) => {
-                            // The others end soon, too.
-                            next.store(cells.len(), Ordering::Relaxed);
-                            if let Ok(mut slot) = failure.lock() {
-                                slot.get_or_insert(error);
-                            }
-                            return;
-                        }
-                    }
-                }
-            });
-        }
-    });
-    bar.finish_and_clear();
-    if let Some(failure) = failure.into_inner().unwrap_or(None) {
-        return Err(failure);
+    let open: Vec<usize> = (0..cells.len())
+        .filter(|&index| results[index].is_none())
+        .collect();
+    let done = pool::run(
+        cells.len() - open.len(),
+        open.len(),
+        args.sweep.jobs,
+        args.quiet || json,
+        |index| run_cell(&cells[open[index]], args.out.as_deref(), interrupt),
+    )?;
+    for (index, done) in open.into_iter().zip(done) {
+        results[index] = done;
     }
-    let done: Vec<Done> = results
-        .into_iter()
-        .filter_map(|slot| slot.into_inner().unwrap_or(None))
-        .collect();
+    let done: Vec<Done> = results.into_iter().flatten().collect();
     report(args, &done, cells.len(), json)
-}
-
-fn is_done(slot: &Mutex<Option<Done>>) -> bool {
-    slot.lock().is_ok_and(|done| done.is_some())
-}
-
-fn cells_bar(all: usize, known: usize, quiet: bool) -> ProgressBar {
-    if quiet {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(all as u64).with_position(known as u64);
-    let style = ProgressStyle::with_template("{bar:30} {pos} of {len} runs, about {eta} left");
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar.reset_eta();
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
 }
 
 /// All runs, in the order of the axes; seeds are the innermost.

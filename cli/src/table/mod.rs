@@ -1,0 +1,160 @@
+//! `table`: the published tables, each from scenarios of its own.
+//!
+//! A table is two functions: the experiments that it needs, and the page that it makes of their reports. What is
+//! between them, running every experiment for every seed on all processors, is the same for all.
+
+mod chart;
+mod page;
+mod pages;
+mod results;
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::sim::system;
+use clap::{Args, ValueEnum};
+use page::Page;
+use results::{Experiment, Results};
+use std::path::PathBuf;
+
+/// Measure a table of docs/results: the core beside other transports in the deterministic network
+#[derive(Args, Debug)]
+pub struct TableArgs {
+    /// Which
+    #[arg(value_enum)]
+    pub name: Name,
+    /// Seeds per row, from 1 on
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: u64,
+    /// Runs at a time [default: one per processor]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    pub jobs: Option<u16>,
+    /// Small sizes and few rows: to see that it works, not for figures
+    #[arg(long)]
+    pub quick: bool,
+    /// Where NAME.md and its plots are written; without, the page is printed
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// No progress bar
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// The tables.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Name {
+    /// One long flow, and a ring all-reduce, under random loss
+    Loss,
+    /// Many to one
+    Incast,
+    /// Everyone to someone else
+    Permutation,
+    /// All-reduce and all-to-all of 64 ranks, beside the other transports
+    Collectives,
+    /// 1 to 8 planes, one failing
+    Planes,
+    /// Links that go down, flap, lose, swallow or slow down
+    Failure,
+    /// Deep, shallow and shared buffers
+    Buffers,
+    /// Two sites, 5 ms apart
+    ScaleAcross,
+    /// Key-value caches from prefill to decode
+    KvCache,
+    /// A fabric without ECN and with other people's traffic
+    Cloud,
+}
+
+/// How a table is made.
+struct Table {
+    experiments: fn(quick: bool) -> Vec<Experiment>,
+    page: fn(results: &Results) -> Page,
+}
+
+impl Name {
+    fn table(self) -> Table {
+        match self {
+            Self::Loss => Table {
+                experiments: pages::loss::experiments,
+                page: pages::loss::page,
+            },
+            Self::Incast => Table {
+                experiments: pages::incast::experiments,
+                page: pages::incast::page,
+            },
+            Self::Permutation => Table {
+                experiments: pages::permutation::experiments,
+                page: pages::permutation::page,
+            },
+            Self::Collectives => Table {
+                experiments: pages::collectives::experiments,
+                page: pages::collectives::page,
+            },
+            Self::Planes => Table {
+                experiments: pages::planes::experiments,
+                page: pages::planes::page,
+            },
+            Self::Failure => Table {
+                experiments: pages::failure::experiments,
+                page: pages::failure::page,
+            },
+            Self::Buffers => Table {
+                experiments: pages::buffers::experiments,
+                page: pages::buffers::page,
+            },
+            Self::ScaleAcross => Table {
+                experiments: pages::scale_across::experiments,
+                page: pages::scale_across::page,
+            },
+            Self::KvCache => Table {
+                experiments: pages::kv_cache::experiments,
+                page: pages::kv_cache::page,
+            },
+            Self::Cloud => Table {
+                experiments: pages::cloud::experiments,
+                page: pages::cloud::page,
+            },
+        }
+    }
+
+    fn text(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// Measures a table.
+///
+/// # Errors
+/// If an experiment cannot be run, a run breaks the conservation laws, or a file cannot be written.
+pub fn run(args: &TableArgs, interrupt: &Interrupt) -> Result<(), Failure> {
+    let table = args.name.table();
+    let experiments = (table.experiments)(args.quick);
+    let results = results::run(&experiments, args, interrupt)?;
+    let page = (table.page)(&results);
+    let name = args.name.text();
+    let mut command = format!("cargo run --release -- table {name} --out docs/results");
+    if args.seeds != 3 {
+        command += &format!(" --seeds {}", args.seeds);
+    }
+    if args.quick {
+        command += " --quick";
+    }
+    let text = page.markdown(&name, &command, args.seeds);
+    let Some(folder) = &args.out else {
+        print!("{text}");
+        return Ok(());
+    };
+    std::fs::create_dir_all(folder).map_err(|error| system(folder, error))?;
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map_err(|error| system(&path, error))
+    };
+    write(&format!("{name}.md"), &text)?;
+    for (index, chart) in page.charts.iter().enumerate() {
+        write(
+            &page::plot_name(&name, index),
+            &chart.svg().map_err(Failure::Wrong)?,
+        )?;
+    }
+    Ok(())
+}
