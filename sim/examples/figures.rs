@@ -163,8 +163,8 @@ fn write(folder: &PathBuf, figure: Figure, text: &str) -> std::io::Result<()> {
         let _ = write!(command, " {arg}");
     }
     std::fs::create_dir_all(folder)?;
-    let body = format!("# {}\n\n`{command} --write`\n\n{text}", figure.name());
-    std::fs::write(folder.join(format!("{}.md", figure.name())), body)
+    let body = format!("# lab-{}\n\n`{command} --write`\n\n{text}", figure.name());
+    std::fs::write(folder.join(format!("lab-{}.md", figure.name())), body)
 }
 
 /// A table, and what went wrong.
@@ -498,11 +498,32 @@ fn incast_table(args: &Args) -> Output {
 }
 
 fn fairness_table(args: &Args) -> Output {
-    let mut table = Table::new(["paths", "hints", "Gbit/s", "Gbit/s", "ratio", "queue, kB"]);
+    use fairness::Meeting::{Receiver, Spine};
+    let mut table = Table::new([
+        "where",
+        "paths",
+        "hints",
+        "Gbit/s",
+        "Gbit/s",
+        "ratio",
+        "queue, kB",
+    ]);
     let mut problems = Vec::new();
-    for (paths, hints) in [([4, 32], true), ([8, 8], true), ([4, 32], false)] {
-        let runs = args.each(|seed| fairness::run(paths, Time::from_ms(10), hints, seed));
+    let rows = [
+        (Receiver, [4, 32], true),
+        (Receiver, [8, 8], true),
+        (Receiver, [4, 32], false),
+        (Spine, [4, 32], true),
+        (Spine, [32, 32], true),
+    ];
+    for (meeting, paths, hints) in rows {
+        let runs = args.each(|seed| fairness::run(meeting, paths, Time::from_ms(10), hints, seed));
         let name = [
+            String::from(if meeting == Spine {
+                "spine"
+            } else {
+                "receiver"
+            }),
             format!("{} and {}", paths[0], paths[1]),
             String::from(if hints { "yes" } else { "no" }),
         ];
@@ -516,7 +537,8 @@ fn fairness_table(args: &Args) -> Output {
         });
     }
     let text = format!(
-        "Two hosts write to a third through one port for 10 ms (after 1 ms of start-up). Median (range) of {} seeds.\n\n{}",
+        "Two hosts write to a third through one port, or (*spine*) to two others through the only link between two switches, for 10 ms (after 1 ms of\n\
+         start-up). At the receiver its hints divide the port; on the way marks alone do. Median (range) of {} seeds.\n\n{}",
         args.seeds,
         table.markdown()
     );

@@ -42,7 +42,7 @@ const KINDS: [&str; 5] = [
 
 #[test]
 fn a_single_flow_takes_as_long_as_the_reference_figures_say() {
-    // With one block an ACK, as in the experiment that docs/results/single.md tells of.
+    // With one block an ACK, as in the experiment that docs/results/lab-single.md tells of.
     let report = run(FLOW, &["transport.ack_blocks=1"]);
     // 191.01 us to the acknowledgment of the last packet. Window and hint cost most of a round trip at the start.
     let us = report.summary.acknowledged_us.max;

@@ -1,10 +1,46 @@
-//! Two connections with different numbers of paths into one port: does each get half?
+//! Two connections with different numbers of paths through one port: does each get half?
 
 use metaroce_core::config::ConnectionConfig;
 
 use super::setup::{Failure, Happening, Lab, Settings};
+use crate::fabric::{Fabric, FabricConfig, Shape, Tier};
 use crate::time::Time;
-use crate::topology::{StarConfig, star};
+use crate::topology::{StarConfig, Topology, star};
+
+/// Where the connections meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Meeting {
+    /// At their receiver, which gives each its share.
+    Receiver,
+    /// On the only link between two switches, on their way to receivers of their own: marks alone divide it.
+    Spine,
+}
+
+impl Meeting {
+    /// The network, and the receiver of each connection.
+    fn network(self, seed: u64) -> Result<(Topology, [u32; 2]), Failure> {
+        match self {
+            Self::Receiver => Ok((star(&StarConfig::new(2), seed), [2, 2])),
+            Self::Spine => {
+                let config = FabricConfig {
+                    shape: Shape::leaf_spine(2, 2, 1),
+                    ..FabricConfig::default()
+                };
+                let fabric = Fabric::new(&config, seed).map_err(Failure::Fabric)?;
+                let bottleneck = fabric
+                    .tier(Tier::Leaf)
+                    .map(|link| link.up)
+                    .take(1)
+                    .collect();
+                let topology = Topology {
+                    bottleneck,
+                    network: fabric.network,
+                };
+                Ok((topology, [2, 3]))
+            }
+        }
+    }
+}
 
 /// Goodput of the two connections, in Gbit/s.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -21,8 +57,14 @@ pub struct FairnessResult {
 ///
 /// # Errors
 /// If an operation fails.
-pub fn run(paths: [u8; 2], span: Time, hints: bool, seed: u64) -> Result<FairnessResult, Failure> {
-    let topology = star(&StarConfig::new(2), seed);
+pub fn run(
+    meeting: Meeting,
+    paths: [u8; 2],
+    span: Time,
+    hints: bool,
+    seed: u64,
+) -> Result<FairnessResult, Failure> {
+    let (topology, receivers) = meeting.network(seed)?;
     let bottleneck = topology.bottleneck[0] as usize;
     let mut lab = Lab::new(
         topology,
@@ -35,10 +77,10 @@ pub fn run(paths: [u8; 2], span: Time, hints: bool, seed: u64) -> Result<Fairnes
         },
     );
     let mut connections = Vec::new();
-    for (host, paths) in (0..).zip(paths) {
+    for ((host, paths), receiver) in (0..).zip(paths).zip(receivers) {
         connections.push(lab.connect(
             host,
-            2,
+            receiver,
             ConnectionConfig {
                 paths,
                 ..ConnectionConfig::default()
@@ -51,14 +93,14 @@ pub fn run(paths: [u8; 2], span: Time, hints: bool, seed: u64) -> Result<Fairnes
         // More than they can send in this time.
         lab.write(
             host,
-            2,
+            receivers[host as usize],
             connections[host as usize],
             host as usize,
             2_000_000_000,
             1,
         )?;
     }
-    let placed = |lab: &Lab| [lab.placed(2, 0), lab.placed(2, 1)];
+    let placed = |lab: &Lab| [lab.placed(receivers[0], 0), lab.placed(receivers[1], 1)];
     pass(&mut lab, start + Time::from_ps(span.ps() / 10))?;
     let before = placed(&lab);
     let from = lab.sim.now();

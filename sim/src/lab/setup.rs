@@ -38,6 +38,8 @@ pub enum Failure {
     TimeLimit(Time),
     /// A port lost count of its packets.
     NotConserved,
+    /// The fabric could not be built.
+    Fabric(crate::fabric::FabricError),
 }
 
 impl core::fmt::Display for Failure {
@@ -51,6 +53,7 @@ impl core::fmt::Display for Failure {
             Self::Failed(status) => write!(f, "an operation failed: {status:?}"),
             Self::TimeLimit(at) => write!(f, "not done at {at}"),
             Self::NotConserved => f.write_str("a port lost count of its packets"),
+            Self::Fabric(error) => write!(f, "{error}"),
         }
     }
 }

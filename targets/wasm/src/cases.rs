@@ -131,6 +131,8 @@ fn carry_out<N: Node>(network: Network, hosts: Vec<N>, program: Program) -> Outc
     let mut run = Run::new(Simulation::new(network, hosts), program);
     let end = run.run(&config, |_, _| ControlFlow::Continue(()));
     let network = &run.sim.network;
+    // What came is what left, was dropped, cut off or is still there, in packets and bytes, at every port and switch.
+    assert!(network.is_conserved(), "a packet or byte was lost count of");
     let ports: Vec<_> = network.ports.iter().map(|port| port.statistics).collect();
     Outcome {
         end,

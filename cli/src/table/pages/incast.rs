@@ -104,7 +104,7 @@ pub fn page(results: &Results) -> Page {
     let mut page = Page::new(
         "Hosts of a three-tier fat tree (100 Gb/s, 14.09 us, queues of 892,250 B marked from 37,350 to 145,250 B, no trimming) write to one at the same time, after 500 us of silence on connections \
          that exist. The line alone needs 2,473 us for 15 times 2 MB, 20,936 us for 127 times, and 8,622 us for 1,023 times 100 kB. Times are from the start to acknowledgments at the senders. How soon every \
-         sender holds its share, with and without an announcement, is in [the lab's table](incast-hints.md).",
+         sender holds its share, with and without an announcement, is in [lab-incast.md](lab-incast.md).",
     );
     let mut table = Table::new([
         "case",
