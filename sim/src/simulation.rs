@@ -108,16 +108,12 @@ impl<S: Station> Simulation<S> {
                 }
                 continue;
             }
-            match self.network.events.next_time() {
-                None => return Stop::Idle,
-                Some(time) if time > limit => {
-                    self.network.events.advance_to(limit);
-                    return Stop::Limit;
+            let Some((now, event)) = self.network.events.pop_until(limit) else {
+                if self.network.events.is_empty() {
+                    return Stop::Idle;
                 }
-                Some(_) => {}
-            }
-            let Some((now, event)) = self.network.events.pop() else {
-                return Stop::Idle;
+                self.network.events.advance_to(limit);
+                return Stop::Limit;
             };
             match self.network.handle(event) {
                 Outcome::None => {}
