@@ -310,6 +310,15 @@ fn knobs(path: &str, value: &serde_json::Value, into: &mut Vec<String>) {
 
 #[test]
 fn no_setting_makes_it_panic() {
+    // Connections of 32,768 slots are built on the stack.
+    let thread = std::thread::Builder::new().stack_size(64 << 20);
+    let run = thread.spawn(try_every_setting).unwrap();
+    if let Err(panic) = run.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn try_every_setting() {
     let text = r#"
         schema = 1
         fabric.shape = { kind = "leaf-spine", leaves = 2, hosts_per_leaf = 2, spines = 2 }

@@ -68,7 +68,8 @@ pub struct Unwatched;
 
 impl Watch for Unwatched {}
 
-/// Runs a scenario for a seed.
+/// Runs a scenario for a seed. Connections of the core are built on the stack: those of 32,768 slots, which long links ask for, need
+/// some 8 MiB of it, more than threads have if nothing else is said.
 ///
 /// # Errors
 /// What is wrong with its settings.
