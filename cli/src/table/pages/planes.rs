@@ -11,7 +11,7 @@ const PLANES: [u32; 4] = [1, 2, 4, 8];
 const LOADS: [(&str, &str); 2] = [
     (
         "64 connections",
-        "workload.kind=permutation;workload.pattern={ shift = 8 };workload.size_bytes=LONG",
+        "workload.kind=permutation;workload.pattern={ shift = 8 };workload.size_bytes=BYTES",
     ),
     (
         "4,032 connections",
@@ -29,14 +29,12 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             "4MiB",
         )
     } else {
-        (FABRIC, "64MiB")
+        (FABRIC, "128MiB")
     };
     let mut all = Vec::new();
     for planes in PLANES.into_iter().rev() {
         for (name, load) in LOADS {
-            let load = load
-                .replace("BYTES", bytes)
-                .replace("LONG", if quick { bytes } else { "256MiB" });
+            let load = load.replace("BYTES", bytes);
             let load = if quick {
                 load.replace("shift = 8", "shift = 2")
             } else {
@@ -46,7 +44,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             all.push(Experiment::new(
                 format!("{name} {planes}"),
                 scenarios::PLANES,
-                &format!("{fabric};fabric.planes={planes};transport.paths=128;{load}"),
+                &format!("{fabric};fabric.planes={planes};{load}"),
             ));
         }
     }
@@ -84,8 +82,8 @@ fn recovered(report: &Report, after_us: f64, until_us: f64, gbps: f64) -> f64 {
 /// The page.
 pub fn page(results: &Results) -> Page {
     let mut page = Page::new(
-        "64 hosts under 8 leaves and 8 spines, each plane a fabric of its own of 100 Gb/s, base round trip 14.09 us, one connection between two hosts, 128 paths. 64 connections: each host sends 256 MiB to the host 8 further on. \
-         4,032: an all-to-all of 64 MiB.",
+        "64 hosts under 8 leaves and 8 spines, each plane a fabric of its own of 100 Gb/s, base round trip 14.09 us, one connection between two hosts, 64 paths. 64 connections: each host sends 128 MiB to the host 8 further on. \
+         4,032: an all-to-all of 128 MiB.",
     );
     let mut table = Table::new([
         "planes",
