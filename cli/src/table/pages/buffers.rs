@@ -25,7 +25,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             let (low, high) = marks(queue);
             let set = format!(
                 "fabric.buffer=none;fabric.queue_bytes={queue};fabric.mark_low_bytes={low};fabric.mark_high_bytes={high};workload.size_bytes={bytes};run.limit=2s;{}",
-                rival.set
+                rival.set()
             );
             all.push(Experiment::new(
                 format!("{queue} {}", rival.name),
@@ -36,7 +36,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
         for shared in SHARED {
             let set = format!(
                 "fabric.buffer.bytes={shared};workload.size_bytes={bytes};run.limit=2s;{}",
-                rival.set
+                rival.set()
             );
             all.push(Experiment::new(
                 format!("{shared} {}", rival.name),
@@ -46,7 +46,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
         }
         let set = format!(
             "fabric.ecn=false;fabric.buffer=none;fabric.queue_bytes=892250;workload.size_bytes={bytes};run.limit=2s;{}",
-            rival.set
+            rival.set()
         );
         all.push(Experiment::new(
             format!("no ECN {}", rival.name),

@@ -1,6 +1,8 @@
 //! A fabric that belongs to somebody else: no ECN, no say, no friends.
 
-use super::rivals::{CELERIS, IRN, METAROCE, ROCE_LOSSY, Rival, ULTRA_ETHERNET};
+use super::rivals::{
+    CELERIS, IRN, METAROCE, METAROCE_8, METAROCE_TOLERANT, ROCE_LOSSY, Rival, ULTRA_ETHERNET,
+};
 use super::{Experiment, Results, scenarios};
 use crate::table::chart::{Chart, Line, Scale};
 use crate::table::page::Page;
@@ -9,14 +11,8 @@ use metaroce_sim::scenario::Report;
 
 const RIVALS: [Rival; 7] = [
     METAROCE,
-    Rival {
-        name: "MetaRoCE, tolerance 8",
-        set: "transport.kind=metaroce;transport.paths=64;transport.reorder_tolerance=8",
-    },
-    Rival {
-        name: "MetaRoCE, 8 paths",
-        set: "transport.kind=metaroce;transport.paths=8",
-    },
+    METAROCE_TOLERANT,
+    METAROCE_8,
     ULTRA_ETHERNET,
     IRN,
     ROCE_LOSSY,
@@ -40,7 +36,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             };
             let set = format!(
                 "background.load_percent={load}%;run.limit=1s;{}{less}",
-                rival.set
+                rival.set()
             );
             all.push(Experiment::new(key(load, &rival), scenarios::CLOUD, &set));
         }

@@ -72,7 +72,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
                 };
                 let set = format!(
                     "{fabric};{set};workload.size_bytes={size};workload.repeat=1;{limit};{}",
-                    rival.set
+                    rival.set()
                 );
                 let mut experiment =
                     Experiment::new(key(operation, size, &rival), scenarios::COLLECTIVES, &set);

@@ -1,7 +1,7 @@
 //! What goes wrong with links, and what is left of goodput.
 
 use super::rivals::{
-    CELERIS, INFINIBAND_STATIC, METAROCE, ROCE_LOSSY, ROCE_PFC, Rival, ULTRA_ETHERNET,
+    CELERIS, INFINIBAND_STATIC, METAROCE, METAROCE_8, ROCE_LOSSY, ROCE_PFC, Rival, ULTRA_ETHERNET,
 };
 use super::{Experiment, Results, scenarios};
 use crate::table::chart::{Chart, Line, Scale};
@@ -11,10 +11,7 @@ use metaroce_sim::scenario::Report;
 
 const RIVALS: [Rival; 7] = [
     METAROCE,
-    Rival {
-        name: "MetaRoCE, 8 paths",
-        set: "transport.kind=metaroce;transport.paths=8",
-    },
+    METAROCE_8,
     ULTRA_ETHERNET,
     ROCE_PFC,
     ROCE_LOSSY,
@@ -66,7 +63,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             let set = format!(
                 "fabric.shape={{ kind = \"leaf-spine\", leaves = 2, hosts_per_leaf = 4, spines = 8 }};{set};workload.size_bytes={};run.limit=3ms;run.series=10us;{}",
                 if quick { "4MiB" } else { "40MiB" },
-                rival.set
+                rival.set()
             );
             all.push(Experiment::new(
                 key(fault, &rival),

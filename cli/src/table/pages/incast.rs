@@ -81,7 +81,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             all.push(Experiment::new(
                 format!("{case} {}", rival.name),
                 scenarios::INCAST,
-                &format!("{QUIET};fabric.shape.k={k};{set};{}", rival.set),
+                &format!("{QUIET};fabric.shape.k={k};{set};{}", rival.set()),
             ));
         }
     }

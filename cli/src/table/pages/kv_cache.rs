@@ -33,7 +33,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             };
             let set = format!(
                 "background.load_percent={load}%;run.limit=1s;{}{less}",
-                rival.set
+                rival.set()
             );
             all.push(Experiment::new(
                 key(load, &rival),

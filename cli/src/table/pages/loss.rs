@@ -1,6 +1,8 @@
 //! Random loss: one long flow, and a ring all-reduce.
 
-use super::rivals::{CELERIS, INFINIBAND_STATIC, IRN, METAROCE, ROCE_LOSSY, Rival, ULTRA_ETHERNET};
+use super::rivals::{
+    CELERIS, INFINIBAND_STATIC, IRN, METAROCE, METAROCE_8, ROCE_LOSSY, Rival, ULTRA_ETHERNET,
+};
 use super::{Experiment, Results, scenarios};
 use crate::table::chart::{Chart, Line, Scale};
 use crate::table::page::Page;
@@ -24,24 +26,27 @@ const RINGS: [(&str, &str); 2] = [
 ];
 const RING: &str = "fabric.shape={ kind = \"fat-tree\", pods = 4, edges = 4, hosts_per_edge = 4, aggregations = 4, cores_per_aggregation = 4 }";
 
+/// One link has half of the round trip on its wire: what credits there must cover is twice what it is in a fabric.
+const LONG_WIRE: &str = "fabric.flow={ kind = \"credit\", bytes = \"512KiB\" }";
+
 fn flow_set(loss: &str, rival: Rival, bytes: &str) -> String {
+    let credit = if rival.name == INFINIBAND_STATIC.name {
+        LONG_WIRE
+    } else {
+        ""
+    };
     format!(
-        "fabric.shape={{ kind = \"pair\" }};fault.0.effect.probability={loss}%;{LAST_LINK};workload.kind=permutation;workload.pattern={{ shift = 1 }};workload.size_bytes={bytes};{}",
-        rival.set
+        "fabric.shape={{ kind = \"pair\" }};fault.0.effect.probability={loss}%;{LAST_LINK};workload.kind=permutation;workload.pattern={{ shift = 1 }};workload.size_bytes={bytes};{};{credit}",
+        rival.set()
     )
 }
 
 fn ring_set(loss: &str, pipelined: &str, rival: Rival, bytes: &str) -> String {
     format!(
         "{RING};fault.0.effect.probability={loss}%;{LAST_LINK};workload.size_bytes={bytes};{pipelined};{}",
-        rival.set
+        rival.set()
     )
 }
-
-const EIGHT: Rival = Rival {
-    name: "MetaRoCE, 8 paths",
-    set: "transport.kind=metaroce;transport.paths=8",
-};
 
 /// What the page needs.
 pub fn experiments(quick: bool) -> Vec<Experiment> {
@@ -52,7 +57,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
     };
     let mut all = Vec::new();
     for loss in LOSSES {
-        for rival in RIVALS.into_iter().chain([EIGHT]) {
+        for rival in RIVALS.into_iter().chain([METAROCE_8]) {
             all.push(Experiment::new(
                 format!("flow {loss} {}", rival.name),
                 scenarios::LOSS,
@@ -63,7 +68,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             all.push(Experiment::new(
                 format!("ring {loss} {name}"),
                 scenarios::LOSS,
-                &ring_set(loss, pipelined, EIGHT, ring),
+                &ring_set(loss, pipelined, METAROCE_8, ring),
             ));
         }
     }
@@ -105,14 +110,14 @@ pub fn page(results: &Results) -> Page {
     let mut table = Table::new(
         ["loss, %"]
             .into_iter()
-            .chain([EIGHT.name])
+            .chain([METAROCE_8.name])
             .chain(RIVALS.iter().map(|rival| rival.name)),
     );
     for loss in LOSSES {
         let cell = |rival: &Rival| results.show(&format!("flow {loss} {}", rival.name), 1, kept);
         table.row(
             std::iter::once(loss.to_owned())
-                .chain([cell(&EIGHT)])
+                .chain([cell(&METAROCE_8)])
                 .chain(RIVALS.iter().map(cell)),
         );
     }

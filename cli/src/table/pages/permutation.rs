@@ -71,7 +71,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             all.push(Experiment::new(
                 format!("{hosts} {}", rival.name),
                 scenarios::PERMUTATION,
-                &format!("fabric.shape.k={k};{};{FRESH}", rival.set),
+                &format!("fabric.shape.k={k};{};{FRESH}", rival.set()),
             ));
         }
     }
