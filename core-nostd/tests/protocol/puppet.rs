@@ -127,6 +127,11 @@ impl Puppet {
         }
     }
 
+    /// Nobody has asked for anything yet.
+    pub fn listening() -> Self {
+        Self::new(|_, _| ())
+    }
+
     /// Established; the puppet asked for it.
     pub fn asking(change: impl Fn(&mut EndpointConfig, &mut ConnectionConfig)) -> Self {
         let mut puppet = Self::new(change);
@@ -134,15 +139,23 @@ impl Puppet {
         puppet
     }
 
-    /// INIT, RETRY, INIT, ACCEPT, PROBE.
-    pub fn ask(&mut self) {
-        let mut init = self.init(None);
+    /// The INIT with the cookie that the RETRY to one without brought.
+    pub fn with_cookie(&mut self) -> Init {
+        let init = self.init(None);
         self.send(&Packet::Init(init)).unwrap();
         let sent = self.take();
         let Packet::Retry(retry) = sent[0].packet() else {
             panic!("{sent:?}")
         };
-        init.cookie = Some(retry.cookie);
+        Init {
+            cookie: Some(retry.cookie),
+            ..init
+        }
+    }
+
+    /// INIT, RETRY, INIT, ACCEPT, PROBE.
+    pub fn ask(&mut self) {
+        let init = self.with_cookie();
         self.send(&Packet::Init(init)).unwrap();
         let sent = self.take();
         let Packet::Accept(accept) = sent[0].packet() else {

@@ -6,146 +6,10 @@ use metaroce_core::wire::*;
 use metaroce_core::work::{CloseReason, Event};
 use metaroce_core::*;
 
-fn listener() -> Puppet {
-    Puppet::new(|_, _| ())
-}
-
-// spec: MR-SETUP-005, MR-SETUP-007, MR-SEC-002
-#[test]
-fn a_listener_keeps_nothing_before_a_valid_cookie() {
-    let mut puppet = listener();
-    let init = puppet.init(None);
-    for _ in 0..3 {
-        puppet.send(&Packet::Init(init)).unwrap();
-        let sent = puppet.take();
-        assert_eq!(sent.len(), 1);
-        assert!(sent[0].is(Kind::Retry) && sent[0].bytes.len() < INIT_SIZE);
-        assert_eq!(sent[0].transmit.destination(), address(1, 0));
-    }
-    let forged = puppet.init(Some(Cookie {
-        issued_ms: 1,
-        tag: [9; 16],
-    }));
-    assert_eq!(
-        puppet.send(&Packet::Init(forged)),
-        Err(DropReason::BadCookie)
-    );
-    let sent = puppet.take();
-    assert!(sent.len() == 1 && sent[0].is(Kind::Retry));
-    assert_eq!(puppet.host.endpoint_statistics().connections_opened, 0);
-    assert_eq!(puppet.host.poll_timeout(), None, "nothing is remembered");
-}
-
-// spec: MR-SEC-003
-#[test]
-fn at_most_four_answers_wait() {
-    let mut puppet = listener();
-    let init = puppet.init(None);
-    for _ in 0..20 {
-        puppet.send(&Packet::Init(init)).unwrap();
-    }
-    assert_eq!(puppet.take().len(), 4);
-}
-
-// spec: MR-SETUP-004
-#[test]
-fn an_init_that_names_another_address_is_not_answered() {
-    let mut puppet = listener();
-    puppet.source = address(5, 0);
-    let init = puppet.init(None);
-    assert_eq!(
-        puppet.send(&Packet::Init(init)),
-        Err(DropReason::AddressMismatch)
-    );
-    puppet.source = address(1, 0);
-    puppet.plane = 1;
-    assert_eq!(
-        puppet.send(&Packet::Init(init)),
-        Err(DropReason::AddressMismatch)
-    );
-    assert!(puppet.take().is_empty());
-    assert_eq!(puppet.dropped(DropReason::AddressMismatch), 2);
-}
-
-// spec: MR-SETUP-006
-#[test]
-fn a_cookie_opens_for_its_address_and_id_and_for_ten_seconds() {
-    let mut puppet = listener();
-    let mut init = puppet.init(None);
-    puppet.send(&Packet::Init(init)).unwrap();
-    let sent = puppet.take();
-    let Packet::Retry(retry) = sent[0].packet() else {
-        panic!()
-    };
-    init.cookie = Some(retry.cookie);
-    let other = Init {
-        source: MINE + 1,
-        ..init
-    };
-    assert_eq!(
-        puppet.send(&Packet::Init(other)),
-        Err(DropReason::BadCookie)
-    );
-    puppet.now += 10_002_000_000;
-    assert_eq!(puppet.send(&Packet::Init(init)), Err(DropReason::BadCookie));
-    assert_eq!(puppet.host.endpoint_statistics().connections_opened, 0);
-}
-
-fn reject_of(puppet: &mut Puppet, init: Init) -> (RejectReason, u32) {
-    assert_eq!(
-        puppet.send(&Packet::Init(init)),
-        Err(DropReason::NotAccepted)
-    );
-    let sent = puppet.take();
-    let Packet::Reject(reject) = sent[0].packet() else {
-        panic!("{sent:?}")
-    };
-    (reject.reason, reject.connection)
-}
-
-// spec: MR-SETUP-009
-#[test]
-fn a_listener_says_why_it_refuses() {
-    let mut puppet = listener();
-    let newer = Init {
-        lowest_version: 2,
-        highest_version: 3,
-        ..puppet.init(None)
-    };
-    assert_eq!(reject_of(&mut puppet, newer), (RejectReason::Version, MINE));
-    puppet.host.listen(false);
-    let init = puppet.init(None);
-    assert_eq!(
-        reject_of(&mut puppet, init),
-        (RejectReason::NotListening, MINE)
-    );
-    puppet.host.listen(true);
-    // Four connections are all there is room for.
-    for id in 0..5 {
-        let mut init = Init {
-            source: 100 + id,
-            ..puppet.init(None)
-        };
-        puppet.send(&Packet::Init(init)).unwrap();
-        let sent = puppet.take();
-        let retry = sent.iter().find(|sent| sent.is(Kind::Retry)).unwrap();
-        let Packet::Retry(retry) = retry.packet() else {
-            panic!()
-        };
-        init.cookie = Some(retry.cookie);
-        if id < 4 {
-            puppet.send(&Packet::Init(init)).unwrap();
-            assert!(puppet.take().iter().any(|sent| sent.is(Kind::Accept)));
-        } else {
-            assert_eq!(reject_of(&mut puppet, init), (RejectReason::Busy, 104));
-        }
-    }
-}
-
 // spec: MR-SETUP-008
 #[test]
 fn an_initiator_brings_the_cookie_at_once() {
-    let mut puppet = listener();
+    let mut puppet = Puppet::listening();
     puppet.connect(|_| ());
     let sent = puppet.take();
     let Packet::Init(first) = sent[0].packet() else {
@@ -172,7 +36,7 @@ fn an_initiator_brings_the_cookie_at_once() {
 // spec: MR-SETUP-010
 #[test]
 fn a_version_that_was_not_offered_is_not_accepted() {
-    let mut puppet = listener();
+    let mut puppet = Puppet::listening();
     puppet.connect(|_| ());
     puppet.theirs = puppet.take()[0].init_source();
     let accept = Accept {
@@ -299,14 +163,8 @@ fn init_is_repeated_with_pauses_that_double_until_the_failure_timeout() {
 // spec: MR-SETUP-015, MR-SETUP-016
 #[test]
 fn the_same_init_again_is_the_same_connection() {
-    let mut puppet = listener();
-    let mut init = puppet.init(None);
-    puppet.send(&Packet::Init(init)).unwrap();
-    let sent = puppet.take();
-    let Packet::Retry(retry) = sent[0].packet() else {
-        panic!()
-    };
-    init.cookie = Some(retry.cookie);
+    let mut puppet = Puppet::listening();
+    let init = puppet.with_cookie();
     puppet.send(&Packet::Init(init)).unwrap();
     let first = only(&puppet.take(), Kind::Accept);
     puppet.send(&Packet::Init(init)).unwrap();
@@ -329,14 +187,8 @@ fn the_same_init_again_is_the_same_connection() {
 // spec: MR-SETUP-016
 #[test]
 fn an_acceptor_that_hears_nothing_gives_up() {
-    let mut puppet = listener();
-    let mut init = puppet.init(None);
-    puppet.send(&Packet::Init(init)).unwrap();
-    let sent = puppet.take();
-    let Packet::Retry(retry) = sent[0].packet() else {
-        panic!()
-    };
-    init.cookie = Some(retry.cookie);
+    let mut puppet = Puppet::listening();
+    let init = puppet.with_cookie();
     puppet.send(&Packet::Init(init)).unwrap();
     puppet.run(3_000_000_000);
     assert!(puppet.events.is_empty(), "nobody was told of it");
@@ -345,7 +197,7 @@ fn an_acceptor_that_hears_nothing_gives_up() {
 // spec: MR-SETUP-017
 #[test]
 fn every_accept_is_answered_with_a_probe() {
-    let mut puppet = listener();
+    let mut puppet = Puppet::listening();
     puppet.connect(|_| ());
     puppet.theirs = puppet.take()[0].init_source();
     for _ in 0..3 {
@@ -376,14 +228,14 @@ fn the_acceptor_is_told_its_share_at_once() {
 // spec: MR-LOSS-009
 #[test]
 fn setting_up_gives_the_first_round_trip_time() {
-    let mut puppet = listener();
+    let mut puppet = Puppet::listening();
     puppet.connect(|_| ());
     puppet.theirs = puppet.take()[0].init_source();
     puppet.now += 7_000;
     puppet.accept(0).unwrap();
     assert_eq!(puppet.statistics().min_rtt_ns, 7_000);
 
-    let mut puppet = listener();
+    let mut puppet = Puppet::listening();
     puppet.connect(|_| ());
     puppet.theirs = puppet.take()[0].init_source();
     assert!(!puppet.run(200_000).is_empty(), "a second INIT");
@@ -391,14 +243,8 @@ fn setting_up_gives_the_first_round_trip_time() {
     assert_eq!(puppet.statistics().min_rtt_ns, 0, "of which INIT?");
 
     let acceptor = |twice: bool| {
-        let mut puppet = listener();
-        let mut init = puppet.init(None);
-        puppet.send(&Packet::Init(init)).unwrap();
-        let sent = puppet.take();
-        let Packet::Retry(retry) = sent[0].packet() else {
-            panic!()
-        };
-        init.cookie = Some(retry.cookie);
+        let mut puppet = Puppet::listening();
+        let init = puppet.with_cookie();
         puppet.send(&Packet::Init(init)).unwrap();
         let sent = only(&puppet.take(), Kind::Accept);
         let Packet::Accept(accept) = sent[0].packet() else {
@@ -422,7 +268,7 @@ fn setting_up_gives_the_first_round_trip_time() {
 // spec: MR-SETUP-018
 #[test]
 fn a_rejection_is_told() {
-    let mut puppet = listener();
+    let mut puppet = Puppet::listening();
     puppet.connect(|_| ());
     let connection = puppet.take()[0].init_source();
     let reject = Reject {
@@ -470,7 +316,7 @@ fn data_goes_only_where_the_initiator_has_answered() {
 // spec: MR-SETUP-020
 #[test]
 fn before_accept_nothing_else_counts() {
-    let mut puppet = listener();
+    let mut puppet = Puppet::listening();
     puppet.connect(|_| ());
     puppet.theirs = puppet.take()[0].init_source();
     let write = puppet.write(0, 0, 0, 4);
@@ -486,7 +332,7 @@ fn before_accept_nothing_else_counts() {
 #[test]
 fn ids_are_not_zero_and_do_not_repeat() {
     let mut ids = std::collections::BTreeSet::new();
-    let mut puppet = listener();
+    let mut puppet = Puppet::listening();
     for _ in 0..200 {
         puppet.connect(|_| ());
         ids.insert(puppet.take()[0].init_source());
