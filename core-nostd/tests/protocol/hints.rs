@@ -50,16 +50,11 @@ fn shares_are_max_min_fair_and_tiny_ones_overcommitted() {
 fn who_leaves_gives_its_share_back_and_every_answer_tells_the_share() {
     let mut puppet = Puppet::asking(|_, _| ());
     // A second connection of the same peer.
-    let mut other = Init {
+    let other = Init {
         source: 9,
         ..puppet.init(None)
     };
-    puppet.send(&Packet::Init(other)).unwrap();
-    let sent = puppet.take();
-    let Packet::Retry(retry) = sent[0].packet() else {
-        panic!()
-    };
-    other.cookie = Some(retry.cookie);
+    let other = puppet.with_cookie(other);
     puppet.send(&Packet::Init(other)).unwrap();
     let sent = puppet.take();
     let Packet::Accept(accept) = only(&sent, Kind::Accept)[0].packet() else {

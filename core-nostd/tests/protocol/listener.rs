@@ -66,7 +66,7 @@ fn an_init_that_names_another_address_is_not_answered() {
 #[test]
 fn a_cookie_opens_for_its_address_and_id_and_for_ten_seconds() {
     let mut puppet = Puppet::listening();
-    let init = puppet.with_cookie();
+    let init = puppet.with_cookie(puppet.init(None));
     let other = Init {
         source: MINE + 1,
         ..init

@@ -139,9 +139,8 @@ impl Puppet {
         puppet
     }
 
-    /// The INIT with the cookie that the RETRY to one without brought.
-    pub fn with_cookie(&mut self) -> Init {
-        let init = self.init(None);
+    /// An INIT with the cookie that the RETRY to it without one brought.
+    pub fn with_cookie(&mut self, init: Init) -> Init {
         self.send(&Packet::Init(init)).unwrap();
         let sent = self.take();
         let Packet::Retry(retry) = sent[0].packet() else {
@@ -155,7 +154,7 @@ impl Puppet {
 
     /// INIT, RETRY, INIT, ACCEPT, PROBE.
     pub fn ask(&mut self) {
-        let init = self.with_cookie();
+        let init = self.with_cookie(self.init(None));
         self.send(&Packet::Init(init)).unwrap();
         let sent = self.take();
         let Packet::Accept(accept) = sent[0].packet() else {

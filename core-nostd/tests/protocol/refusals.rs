@@ -163,16 +163,11 @@ fn every_drop_has_its_counter() {
 fn one_connection_s_words_mean_nothing_to_another() {
     let mut puppet = acceptor();
     let (first, handle) = (puppet.theirs, puppet.handle());
-    let mut init = Init {
+    let init = Init {
         source: 9,
         ..puppet.init(None)
     };
-    puppet.send(&Packet::Init(init)).unwrap();
-    let sent = puppet.take();
-    let Packet::Retry(retry) = sent[0].packet() else {
-        panic!()
-    };
-    init.cookie = Some(retry.cookie);
+    let init = puppet.with_cookie(init);
     puppet.send(&Packet::Init(init)).unwrap();
     let sent = only(&puppet.take(), Kind::Accept);
     let Packet::Accept(accept) = sent[0].packet() else {

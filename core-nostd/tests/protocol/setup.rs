@@ -164,7 +164,7 @@ fn init_is_repeated_with_pauses_that_double_until_the_failure_timeout() {
 #[test]
 fn the_same_init_again_is_the_same_connection() {
     let mut puppet = Puppet::listening();
-    let init = puppet.with_cookie();
+    let init = puppet.with_cookie(puppet.init(None));
     puppet.send(&Packet::Init(init)).unwrap();
     let first = only(&puppet.take(), Kind::Accept);
     puppet.send(&Packet::Init(init)).unwrap();
@@ -188,7 +188,7 @@ fn the_same_init_again_is_the_same_connection() {
 #[test]
 fn an_acceptor_that_hears_nothing_gives_up() {
     let mut puppet = Puppet::listening();
-    let init = puppet.with_cookie();
+    let init = puppet.with_cookie(puppet.init(None));
     puppet.send(&Packet::Init(init)).unwrap();
     puppet.run(3_000_000_000);
     assert!(puppet.events.is_empty(), "nobody was told of it");
@@ -244,7 +244,7 @@ fn setting_up_gives_the_first_round_trip_time() {
 
     let acceptor = |twice: bool| {
         let mut puppet = Puppet::listening();
-        let init = puppet.with_cookie();
+        let init = puppet.with_cookie(puppet.init(None));
         puppet.send(&Packet::Init(init)).unwrap();
         let sent = only(&puppet.take(), Kind::Accept);
         let Packet::Accept(accept) = sent[0].packet() else {
