@@ -3,6 +3,7 @@
 use crate::packet::HostId;
 use crate::simulation::Station;
 use crate::time::Time;
+use serde::Serialize;
 
 /// A message to be moved to another host's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,7 +42,7 @@ pub enum Progress {
 }
 
 /// What every transport counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Counters {
     /// Data packets sent, retransmissions included.
     pub data_packets: u64,

@@ -2,6 +2,7 @@
 
 use crate::inspect;
 use crate::time::Time;
+use serde::{Deserialize, Serialize};
 
 /// The traffic class of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -44,7 +45,7 @@ pub struct PacketId(pub u32);
 
 /// The header of a packet of a transport that is a model here, not an implementation: what such transports say to each
 /// other, without a byte layout. Each uses the fields that it needs, and says in its module for what.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Segment {
     /// What the packet is, by the transport's own numbers; 0 is data for all of them.
     pub kind: u8,
@@ -68,7 +69,8 @@ pub struct Segment {
     pub vector: u64,
     /// A length, a credit or a rate.
     pub value: u64,
-    /// When the packet, or that which it answers, was sent.
+    /// When the packet, or that which it answers, was sent. Not part of traces.
+    #[serde(skip)]
     pub stamp: Time,
 }
 

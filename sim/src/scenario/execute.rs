@@ -451,7 +451,7 @@ fn finish<N: Node>(
         group_us: Distribution::of(group_times.collect()),
         busbw_gbps: Distribution::of(groups.iter().filter_map(|g| g.busbw_gbps).collect()),
         jain: report::jain(&rates),
-        counters: run.counters().into(),
+        counters: run.counters(),
         network: report::network(&ports, network),
     };
     Report {

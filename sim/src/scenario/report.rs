@@ -8,6 +8,7 @@ pub use super::statistics::{Distribution, jain};
 use super::transport::REFERENCE_FRAME;
 use crate::fabric::{Fabric, Tier};
 use crate::faults::{DROP_REASONS, Drop};
+use crate::node::Counters;
 use crate::observer::reason_name;
 use crate::packet::HostId;
 use crate::port::{Node, PortId};
@@ -81,55 +82,10 @@ pub struct Summary {
     pub busbw_gbps: Distribution,
     /// Fairness of the transfers' rates.
     pub jain: f64,
-    /// What the hosts counted.
+    /// What the hosts counted, with background traffic.
     pub counters: Counters,
     /// What the network counted.
     pub network: NetworkFigures,
-}
-
-/// What the hosts counted, with background traffic.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[expect(missing_docs, reason = "documented at node::Counters")]
-pub struct Counters {
-    pub data_packets: u64,
-    pub retransmissions: u64,
-    pub duplicates: u64,
-    pub out_of_order_drops: u64,
-    pub timeouts: u64,
-    pub control_packets: u64,
-    pub marked: u64,
-    pub trimmed: u64,
-    pub fences: u64,
-    pub placed_bytes: u64,
-}
-
-impl From<crate::node::Counters> for Counters {
-    fn from(from: crate::node::Counters) -> Self {
-        let crate::node::Counters {
-            data_packets,
-            retransmissions,
-            duplicates,
-            out_of_order_drops,
-            timeouts,
-            control_packets,
-            marked,
-            trimmed,
-            fences,
-            placed_bytes,
-        } = from;
-        Self {
-            data_packets,
-            retransmissions,
-            duplicates,
-            out_of_order_drops,
-            timeouts,
-            control_packets,
-            marked,
-            trimmed,
-            fences,
-            placed_bytes,
-        }
-    }
 }
 
 /// What the network counted, summed over ports.

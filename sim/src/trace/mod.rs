@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub use event::{Event, MessageRecord, Metrics, PathRecord};
 pub use network::NetworkTrace;
-pub use record::{BlockRecord, PacketRecord, SegmentRecord};
+pub use record::{BlockRecord, PacketRecord};
 pub use snapshot::Snapshots;
 
 use crate::capture;

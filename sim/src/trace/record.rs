@@ -78,7 +78,7 @@ pub struct PacketRecord {
     pub error: Option<String>,
     /// The header, for a transport that is a model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub segment: Option<SegmentRecord>,
+    pub segment: Option<Segment>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -127,41 +127,6 @@ impl From<AckBlock> for BlockRecord {
     }
 }
 
-/// The header of a packet of a transport that is a model ([`Segment`]).
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "documented at Segment")]
-pub struct SegmentRecord {
-    pub kind: u8,
-    pub flags: u8,
-    pub lane: u16,
-    pub flow: u32,
-    pub message: u32,
-    pub offset: u32,
-    pub payload: u32,
-    pub sequence: u64,
-    pub cumulative: u64,
-    pub vector: u64,
-    pub value: u64,
-}
-
-impl From<&Segment> for SegmentRecord {
-    fn from(segment: &Segment) -> Self {
-        Self {
-            kind: segment.kind,
-            flags: segment.flags,
-            lane: segment.lane,
-            flow: segment.flow,
-            message: segment.message,
-            offset: segment.offset,
-            payload: segment.payload,
-            sequence: segment.sequence,
-            cumulative: segment.cumulative,
-            vector: segment.vector,
-            value: segment.value,
-        }
-    }
-}
-
 impl PacketRecord {
     /// The record of a packet. `scratch` is room for the bytes of virtual payloads.
     #[must_use]
@@ -179,7 +144,7 @@ impl PacketRecord {
         };
         if packet.bytes.is_empty() {
             record.kind = "segment".into();
-            record.segment = Some((&packet.segment).into());
+            record.segment = Some(packet.segment);
         } else if let Err(error) = record.read(packet, scratch) {
             record.kind = "malformed".into();
             record.error = Some(DecodeError::name(error.index()).into());
