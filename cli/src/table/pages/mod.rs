@@ -1,6 +1,7 @@
 //! The pages, one a file.
 
 pub mod buffers;
+pub mod by_load;
 pub mod cloud;
 pub mod collectives;
 pub mod failure;
