@@ -136,10 +136,12 @@ pub enum Drop {
     Burst,
     /// A blackhole.
     Blackhole,
+    /// The switch knows no way to its host.
+    NoRoute,
 }
 
 /// How many reasons there are.
-pub const DROP_REASONS: usize = 5;
+pub const DROP_REASONS: usize = 6;
 
 /// What the faults do to a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -67,6 +67,8 @@ pub struct Received {
     pub packets: u64,
     /// Data packets that came marked.
     pub marked: u64,
+    /// Dropped because a switch cut off the payload.
+    pub trimmed: u64,
     /// Dropped because damaged (virtual payloads only; else the endpoint finds out itself).
     pub damaged: u64,
     /// Dropped by the endpoint, by [`DropReason::index`].
@@ -78,6 +80,7 @@ impl Default for Received {
         Self {
             packets: 0,
             marked: 0,
+            trimmed: 0,
             damaged: 0,
             dropped: [0; DropReason::COUNT],
         }
@@ -208,6 +211,11 @@ impl<T: Transport, M: SimMemory> Host<T, M> {
 impl<T: Transport, M: SimMemory> Station for Host<T, M> {
     fn receive(&mut self, now: Time, packet: &Packet) {
         self.received.packets += 1;
+        if packet.trimmed {
+            // Its CRC went with its payload.
+            self.received.trimmed += 1;
+            return;
+        }
         self.received.marked += u64::from(packet.ecn == Ecn::Ce && packet.is_data());
         let mut source = address(packet.source, packet.plane);
         source.set_port(packet.source_port);

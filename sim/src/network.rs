@@ -4,7 +4,7 @@ use crate::engine::EventQueue;
 use crate::faults::{Drop, FaultConfig, Faults, Verdict};
 use crate::observer::{PacketEvent, Watch};
 use crate::packet::{Class, Ecn, HostId, PacketId, Packets};
-use crate::port::{FlowControl, Node, Port, PortConfig, PortId};
+use crate::port::{FlowControl, Node, Port, PortConfig, PortId, TRIMMED_WIRE_BYTES};
 use crate::routing;
 use crate::switch::{Switch, SwitchConfig, fold};
 use crate::time::Time;
@@ -22,8 +22,8 @@ pub(crate) enum Event {
     Timer(HostId),
     /// A link goes up or down.
     Link(PortId, bool),
-    /// The switches know by now what links are up.
-    Reroute,
+    /// The switches know by now that a link went up or down.
+    Reroute(PortId, bool),
     /// A port is told to pause, or to go on.
     Pause(PortId, bool),
     /// A port is given back credit for so many bytes.
@@ -63,6 +63,8 @@ pub struct Network {
     seed: u64,
     trace: u64,
     hops: u64,
+    /// What links are routed over has changed since the routes were reckoned.
+    routes_stale: bool,
     unroutable: u64,
     overrun: u64,
     /// Print every packet that arrives or is dropped.
@@ -85,6 +87,7 @@ impl Network {
             seed,
             trace: 0,
             hops: 0,
+            routes_stale: false,
             unroutable: 0,
             overrun: 0,
             verbose: false,
@@ -119,6 +122,7 @@ impl Network {
 
     /// Lets every switch send to every host over all shortest routes. To be called when all ports are there.
     pub fn set_routes(&mut self) {
+        self.routes_stale = false;
         let routes = routing::compute(&self.ports, self.host_ports.len(), self.switches.len());
         for (switch, routes) in self.switches.iter_mut().zip(routes) {
             switch.set_routes(routes);
@@ -155,7 +159,7 @@ impl Network {
     pub fn schedule_link(&mut self, at: Time, port: PortId, up: bool) {
         self.events.push(at, Event::Link(port, up));
         if let Some(after) = self.reroute_after {
-            self.events.push(at + after, Event::Reroute);
+            self.events.push(at + after, Event::Reroute(port, up));
         }
     }
 
@@ -237,12 +241,35 @@ impl Network {
             }
         }
         self.ports.iter().all(Port::is_conserved)
+            && self.is_held_conserved()
             && at_ports == self.packets.live()
             && self
                 .switches
                 .iter()
                 .zip(queued_bytes)
                 .all(|(switch, bytes)| switch.is_conserved(bytes))
+    }
+
+    /// Whether what flow control reckons with is there: at each link that may be paused the data that it brought and that waits in the switch,
+    /// and nothing at all once nothing is on its way.
+    fn is_held_conserved(&self) -> bool {
+        let mut waiting = vec![0; self.ports.len()];
+        for port in &self.ports {
+            if let Node::Switch(_) = port.owner {
+                for (link, bytes) in port.waiting_data(&self.packets) {
+                    waiting[link as usize] += bytes;
+                }
+            }
+        }
+        let idle = self.packets.live() == 0 && self.events.is_empty();
+        self.ports
+            .iter()
+            .zip(waiting)
+            .all(|(port, waiting)| match port.config.flow {
+                FlowControl::None => true,
+                FlowControl::Pause { .. } => port.held_bytes() == waiting,
+                FlowControl::Credit { .. } => !idle || port.held_bytes() == 0,
+            })
     }
 
     /// Puts a packet into the queue of a port.
@@ -252,11 +279,12 @@ impl Network {
         let packet = self.packets.get_mut(id);
         let before = (packet.trimmed, packet.ecn);
         let taken = match at.owner {
-            Node::Host(_) => at.enqueue(now, id, packet, u64::MAX),
+            Node::Host(_) => at.enqueue(now, id, packet, u64::MAX, u64::MAX),
             Node::Switch(switch) => {
                 let switch = &mut self.switches[switch as usize];
                 let limit = switch.limit(u64::from(packet.wire_bytes));
-                let taken = at.enqueue(now, id, packet, limit);
+                let trimmed = switch.limit(u64::from(TRIMMED_WIRE_BYTES.min(packet.wire_bytes)));
+                let taken = at.enqueue(now, id, packet, limit, trimmed);
                 if taken.is_ok() {
                     switch.take(u64::from(packet.wire_bytes));
                 }
@@ -313,11 +341,10 @@ impl Network {
             Event::Timer(host) => Outcome::Timer(host),
             Event::Alarm(token) => Outcome::Alarm(token),
             Event::Link(port, up) => self.link(port, up),
-            Event::Reroute => {
-                for port in &mut self.ports {
-                    port.routed = port.is_up();
-                }
-                self.set_routes();
+            Event::Reroute(port, up) => {
+                let routed = &mut self.ports[port as usize].routed;
+                self.routes_stale |= *routed != up;
+                *routed = up;
                 Outcome::None
             }
             Event::Pause(port, paused) => {
@@ -403,8 +430,9 @@ impl Network {
         let verdict = match &mut at.faults {
             _ if !up => Verdict::Lost(Drop::LinkDown),
             Some(faults) => {
+                let before = packet.corrupted;
                 let verdict = faults.judge(until, packet);
-                at.statistics.corrupted += u64::from(packet.corrupted);
+                at.statistics.corrupted += u64::from(packet.corrupted && !before);
                 verdict
             }
             None => Verdict::Through {
@@ -424,6 +452,9 @@ impl Network {
                     let at = &mut self.ports[port as usize];
                     at.statistics.copies += 1;
                     at.statistics.copied_bytes += u64::from(started.bytes);
+                    if started.data {
+                        at.copied(started.bytes);
+                    }
                     self.launch(port, twin, until, extra + later + Time::from_ps(1));
                 }
                 self.launch(port, started.id, until, extra);
@@ -431,18 +462,22 @@ impl Network {
         }
     }
 
-    /// A data packet that came over `link` has left the switch, or will at `at`.
+    /// A data packet that came over `link` has left the queue of the switch; its last bit will at `at`.
     fn leave(&mut self, link: PortId, bytes: u32, at: Time) {
         let from = &mut self.ports[link as usize];
-        let heard = at + from.config.delay;
         match from.config.flow {
             FlowControl::None => {}
             FlowControl::Pause { .. } => {
+                // At once, as a pause is asked for: one must not overtake the other.
+                let heard = self.events.now() + from.config.delay;
                 if from.gone(bytes) {
                     self.events.push(heard, Event::Pause(link, false));
                 }
             }
-            FlowControl::Credit { .. } => self.events.push(heard, Event::Credit(link, bytes)),
+            FlowControl::Credit { .. } => {
+                let heard = at + from.config.delay;
+                self.events.push(heard, Event::Credit(link, bytes));
+            }
         }
     }
 
@@ -520,6 +555,9 @@ impl Network {
                 if governed && !self.arrive_governed(port, id, false) {
                     return Outcome::None;
                 }
+                if self.routes_stale {
+                    self.set_routes();
+                }
                 let packet = self.packets.get(id);
                 match self.switches[switch as usize].route(now, packet, &self.ports) {
                     Some(next) => self.enqueue(next, id),
@@ -528,6 +566,7 @@ impl Network {
                         if governed {
                             self.leave(port, bytes, now);
                         }
+                        self.note_drop(port, id, Drop::NoRoute);
                         self.packets.release(id);
                     }
                 }
@@ -549,18 +588,17 @@ impl Network {
             }
             return true;
         }
-        if at.came(bytes) {
+        let (taken, pause) = at.came(bytes);
+        if pause {
             let heard = now + at.config.delay;
             self.events.push(heard, Event::Pause(port, true));
         }
-        if at.is_overrun() {
+        if !taken {
             self.overrun += 1;
-            at.gone(bytes);
             self.note_drop(port, id, Drop::QueueFull);
             self.packets.release(id);
-            return false;
         }
-        true
+        taken
     }
 
     fn note_drop(&mut self, port: PortId, id: PacketId, reason: Drop) {

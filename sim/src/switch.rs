@@ -105,9 +105,14 @@ impl Switch {
             (_, Spray::Adaptive) => {
                 self.turn = self.turn.wrapping_add(1);
                 let first = u64::from(self.turn) % count;
+                // A switch knows at once that a link of its own is down.
                 let backlog = |i: &u64| {
-                    let port = group[((first + i) % count) as usize];
-                    ports[port as usize].backlog_bytes(now)
+                    let port = &ports[group[((first + i) % count) as usize] as usize];
+                    if port.is_up() {
+                        port.backlog_bytes(now)
+                    } else {
+                        u64::MAX
+                    }
                 };
                 let least = (0..count).min_by_key(backlog).unwrap_or(0);
                 (first + least) % count
@@ -125,7 +130,7 @@ impl Switch {
                 if free < bytes {
                     0
                 } else {
-                    free * buffer.alpha_eighths / 8
+                    free.saturating_mul(buffer.alpha_eighths) / 8
                 }
             }
         }

@@ -64,7 +64,10 @@ impl Time {
     /// How long `bytes` take on a line of `mbps` Mbit/s.
     #[must_use]
     pub const fn to_send(bytes: u64, mbps: u64) -> Self {
-        Self(bytes * 8_000_000 / mbps)
+        match bytes.checked_mul(8_000_000) {
+            Some(bits) => Self(bits / mbps),
+            None => Self((bytes as u128 * 8_000_000 / mbps as u128) as u64),
+        }
     }
 }
 

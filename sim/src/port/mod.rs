@@ -160,20 +160,14 @@ impl Port {
         self.up
     }
 
-    /// Whether the far end lets no data come.
-    #[must_use]
-    pub fn is_paused(&self) -> bool {
-        self.paused
-    }
-
     /// Whether the line is free and data waits that may not go.
     #[must_use]
     pub fn is_held_back(&self, now: Time) -> bool {
         !self.is_busy(now) && self.queues[CONTROL].is_empty() && !self.queues[DATA].is_empty()
     }
 
-    /// Takes a packet into the queue, of which at most `limit_bytes` may be used now, marks it if the queue is long, trims it if
-    /// there is no room and the port does that, or says why not.
+    /// Takes a packet into the queue, of which at most `limit_bytes` may be used now (`trimmed_limit_bytes` for what is left of a trimmed
+    /// one), marks it if the queue is long, trims it if there is no room and the port does that, or says why not.
     ///
     /// # Errors
     /// The reason for which it is dropped.
@@ -183,6 +177,7 @@ impl Port {
         id: PacketId,
         packet: &mut Packet,
         limit_bytes: u64,
+        trimmed_limit_bytes: u64,
     ) -> Result<(), Drop> {
         let bytes = u64::from(packet.wire_bytes);
         self.statistics.offered += 1;
@@ -198,6 +193,7 @@ impl Port {
             DATA
         };
         let limit = limit_bytes.min(self.config.queue_bytes);
+        let control_limit = trimmed_limit_bytes.min(self.config.queue_bytes);
         if self.config.trim {
             if lane == DATA && backlog - self.waiting_bytes[CONTROL] + bytes > limit {
                 let cut = packet.wire_bytes.saturating_sub(TRIMMED_WIRE_BYTES);
@@ -208,8 +204,8 @@ impl Port {
                 self.statistics.trimmed_bytes += u64::from(cut);
                 lane = CONTROL;
             }
-            if lane == CONTROL && self.waiting_bytes[CONTROL] + u64::from(packet.wire_bytes) > limit
-            {
+            let control = self.waiting_bytes[CONTROL] + u64::from(packet.wire_bytes);
+            if lane == CONTROL && control > control_limit {
                 return Err(self.count(Drop::QueueFull, packet));
             }
         } else if backlog.saturating_add(bytes) > limit {
@@ -234,7 +230,8 @@ impl Port {
         let lane = if !self.queues[CONTROL].is_empty() {
             CONTROL
         } else if let Some(&id) = self.queues[DATA].front() {
-            if !self.may_send(packets.get(id).wire_bytes) {
+            let packet = packets.get(id);
+            if packet.class == Class::Data && !self.may_send(packet.wire_bytes) {
                 self.blocked_since.get_or_insert(now);
                 return None;
             }
@@ -242,10 +239,8 @@ impl Port {
         } else {
             return None;
         };
-        if lane == DATA
-            && let Some(since) = self.blocked_since.take()
-        {
-            self.statistics.blocked += now.since(since);
+        if lane == DATA {
+            self.end_block(now);
         }
         let id = self.queues[lane].pop_front()?;
         let packet = packets.get(id);
@@ -272,32 +267,37 @@ impl Port {
         }
     }
 
+    /// A copy of a packet takes room at the far end, too. Nobody asked for credit for it.
+    pub(crate) fn copied(&mut self, bytes: u32) {
+        if matches!(self.config.flow, FlowControl::Credit { .. }) {
+            self.held_bytes += u64::from(bytes);
+        }
+    }
+
     fn hold(&mut self, bytes: u32) {
         self.held_bytes += u64::from(bytes);
         self.statistics.max_held_bytes = self.statistics.max_held_bytes.max(self.held_bytes);
     }
 
-    /// A data packet of this link has come to the switch at its end. Whether the link is to be paused.
-    pub(crate) fn came(&mut self, bytes: u32) -> bool {
-        let FlowControl::Pause { xoff_bytes, .. } = self.config.flow else {
-            return false;
+    /// A data packet of this link has come to the switch at its end: whether it is taken, and whether the link is to be paused.
+    pub(crate) fn came(&mut self, bytes: u32) -> (bool, bool) {
+        let FlowControl::Pause {
+            xoff_bytes,
+            xon_bytes,
+            headroom_bytes,
+        } = self.config.flow
+        else {
+            return (true, false);
         };
-        self.hold(bytes);
-        let ask = !self.asked && self.held_bytes > xoff_bytes;
+        let with = self.held_bytes.saturating_add(u64::from(bytes));
+        let taken = with <= xoff_bytes.saturating_add(headroom_bytes);
+        // A pause that nothing held would ever end is none.
+        let ask = !self.asked && with > xoff_bytes && (taken || self.held_bytes > xon_bytes);
         self.asked |= ask;
-        ask
-    }
-
-    /// Whether the switch at the end has no room left for a packet of this link, which was asked to pause in vain.
-    pub(crate) fn is_overrun(&self) -> bool {
-        match self.config.flow {
-            FlowControl::Pause {
-                xoff_bytes,
-                headroom_bytes,
-                ..
-            } => self.held_bytes > xoff_bytes + headroom_bytes,
-            FlowControl::None | FlowControl::Credit { .. } => false,
+        if taken {
+            self.hold(bytes);
         }
+        (taken, ask)
     }
 
     /// A data packet of this link has left the switch at its end. Whether a pause is over.
@@ -315,9 +315,40 @@ impl Port {
     pub(crate) fn set_paused(&mut self, now: Time, paused: bool) {
         self.statistics.pauses += u64::from(paused && !self.paused);
         self.paused = paused;
-        if !paused && let Some(since) = self.blocked_since.take() {
+        if !paused {
+            self.end_block(now);
+        }
+    }
+
+    fn end_block(&mut self, now: Time) {
+        if let Some(since) = self.blocked_since.take() {
             self.statistics.blocked += now.since(since);
         }
+    }
+
+    /// For how long it was paused, or had data and no credit, up to now.
+    #[must_use]
+    pub fn blocked(&self, now: Time) -> Time {
+        self.statistics.blocked
+            + self
+                .blocked_since
+                .map_or(Time::ZERO, |since| now.since(since))
+    }
+
+    /// Data packets in the queue, with their bytes, by the port over which they came.
+    pub(crate) fn waiting_data<'a>(
+        &'a self,
+        packets: &'a Packets,
+    ) -> impl Iterator<Item = (PortId, u64)> + 'a {
+        let waiting = self.queues.iter().flatten().map(|&id| packets.get(id));
+        waiting
+            .filter(|packet| packet.class == Class::Data)
+            .map(|packet| (packet.ingress, u64::from(packet.wire_bytes)))
+    }
+
+    /// Data bytes of this link in the switch at its end, or (with credits) on their way there or not given back yet.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.held_bytes
     }
 
     /// Counts a drop.
@@ -335,6 +366,7 @@ impl Port {
             return Vec::new();
         }
         self.waiting_bytes = [0; 2];
+        self.end_block(now);
         let mut lost: Vec<PacketId> = Vec::new();
         if self.is_busy(now)
             && self
@@ -370,7 +402,7 @@ impl Port {
                     xoff_bytes,
                     headroom_bytes,
                     ..
-                } => s.max_held_bytes <= xoff_bytes + headroom_bytes + 2 * 9_216,
+                } => s.max_held_bytes <= xoff_bytes.saturating_add(headroom_bytes),
                 FlowControl::Credit { bytes } => s.max_held_bytes <= bytes,
             }
     }
@@ -403,7 +435,7 @@ mod tests {
         packet.wire_bytes = wire_bytes;
         packet.class = class;
         packet.ecn = Ecn::Ect0;
-        (id, port.enqueue(Time::ZERO, id, packet, u64::MAX))
+        (id, port.enqueue(Time::ZERO, id, packet, u64::MAX, u64::MAX))
     }
 
     #[test]
@@ -458,7 +490,10 @@ mod tests {
         let packet = packets.get_mut(deaf);
         packet.wire_bytes = 10;
         packet.ecn = Ecn::NotEct;
-        assert!(port.enqueue(Time::ZERO, deaf, packet, u64::MAX).is_ok());
+        assert!(
+            port.enqueue(Time::ZERO, deaf, packet, u64::MAX, u64::MAX)
+                .is_ok()
+        );
         assert_eq!(packets.get(deaf).ecn, Ecn::NotEct);
     }
 
@@ -506,11 +541,11 @@ mod tests {
             },
             ..PortConfig::HOST
         });
+        let mut asks = || port.came(1_000).1;
         assert_eq!(
-            [port.came(1_000), port.came(1_000), port.came(1_000)],
-            [false, false, true]
+            [asks(), asks(), asks(), asks()],
+            [false, false, true, false]
         );
-        assert!(!port.came(1_000));
         assert_eq!(
             [port.gone(1_000), port.gone(1_000), port.gone(1_000)],
             [false, false, true]

@@ -205,6 +205,7 @@ pub const DROP_NAMES: [Drop; DROP_REASONS] = [
     Drop::Loss,
     Drop::Burst,
     Drop::Blackhole,
+    Drop::NoRoute,
 ];
 
 /// A bin of the time series.
@@ -388,6 +389,7 @@ pub(super) fn ports(
         .map(|(id, tier, up): (PortId, Tier, bool)| {
             let port = &network.ports[id as usize];
             let seen = &port.statistics;
+            let now = network.now();
             PortFigures {
                 port: id,
                 name: port_name(port),
@@ -404,7 +406,7 @@ pub(super) fn ports(
                 trimmed: seen.trimmed,
                 corrupted: seen.corrupted,
                 pauses: seen.pauses,
-                blocked_ns: seen.blocked.ns(),
+                blocked_ns: port.blocked(now).ns(),
             }
         })
         .collect();

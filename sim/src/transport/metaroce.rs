@@ -391,7 +391,7 @@ impl<T: Transport> Node for MetaroceHost<T> {
             timeouts: sent.packets[inspect::PROBE],
             control_packets: all - sent.packets[inspect::DATA],
             marked: received.marked,
-            trimmed: 0,
+            trimmed: received.trimmed,
             fences: sent.packets[inspect::FENCE],
             placed_bytes: self.host.memory.placed(self.region.index),
         }
