@@ -19,6 +19,22 @@ pub struct Message {
     pub flow: u32,
 }
 
+/// The bit of a flow's number that says that it belongs to other people: it shares no queue pair or context with flows without it.
+pub const OTHERS: u32 = 1 << 31;
+
+/// The queue pair or context of a flow, between two hosts that have `own` (at least 1) and one more for other people's flows.
+#[must_use]
+pub const fn lane(flow: u32, own: u32) -> u32 {
+    let own = if own == 0 { 1 } else { own };
+    if flow & OTHERS == 0 { flow % own } else { own }
+}
+
+/// How many there are with that one.
+#[must_use]
+pub const fn lanes(own: u32) -> u32 {
+    if own == 0 { 2 } else { own + 1 }
+}
+
 /// How far a message is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {

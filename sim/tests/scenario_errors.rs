@@ -126,7 +126,7 @@ fn every_mistake_is_named_with_its_place() {
         (
             "\"14.09us\"",
             "\"1ns\"",
-            "6:1: fabric.base_rtt: serialisation alone takes 0.695680 us on the longest way",
+            "6:1: fabric.base_rtt: serialisation and the delays that are set take 0.695680 us on the longest way",
         ),
         (
             "\"100Gb/s\"",
@@ -152,6 +152,21 @@ fn every_mistake_is_named_with_its_place() {
             "base_rtt",
             "ecn = 1\nbase_rtt",
             "6:7: fabric.ecn: an integer, where true or false is expected",
+        ),
+        (
+            "base_rtt",
+            "priority = false\ntrim = true\nbase_rtt",
+            "7:1: fabric.trim: headers need the control class's queue (priority)",
+        ),
+        (
+            "base_rtt",
+            "flow = { kind = \"credit\", bytes = 4000 }\nbase_rtt",
+            "6:27: fabric.flow.bytes: at least a full packet, 4214",
+        ),
+        (
+            "base_rtt",
+            "flow = { kind = \"pause\", xoff_bytes = 9000, xon_bytes = 9001, headroom_bytes = 100000 }\nbase_rtt",
+            "6:45: fabric.flow.xon_bytes: at most xoff_bytes",
         ),
         (
             "base_rtt",

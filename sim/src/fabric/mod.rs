@@ -154,6 +154,12 @@ pub enum FabricError {
     Marks,
     /// Packets are trimmed only where links have no flow control.
     TrimWithFlowControl,
+    /// Headers of trimmed packets need a queue of their own.
+    TrimWithoutPriority,
+    /// Credit for less than a full packet never lets one go.
+    Credit,
+    /// A pause would end before it began.
+    Pause,
 }
 
 impl core::fmt::Display for FabricError {
@@ -164,12 +170,17 @@ impl core::fmt::Display for FabricError {
             Self::TooMany(what) => write!(f, "{what}: at most 65,536 in all"),
             Self::BaseRtt { serialisation } => write!(
                 f,
-                "base_rtt: serialisation alone takes {serialisation} on the longest way"
+                "base_rtt: serialisation and the delays that are set take {serialisation} on the longest way"
             ),
             Self::Marks => f.write_str("mark_high_bytes: must be above mark_low_bytes"),
             Self::TrimWithFlowControl => {
                 f.write_str("trim: a queue that trims has no flow control")
             }
+            Self::TrimWithoutPriority => {
+                f.write_str("trim: headers need the control class's queue (priority)")
+            }
+            Self::Credit => write!(f, "flow.bytes: at least a full packet, {DATA_WIRE_BYTES}"),
+            Self::Pause => f.write_str("flow.xon_bytes: at most xoff_bytes"),
         }
     }
 }
@@ -250,6 +261,20 @@ impl FabricConfig {
         }
         if self.trim && self.flow != FlowControl::None {
             return Err(FabricError::TrimWithFlowControl);
+        }
+        if self.trim && !self.priority {
+            return Err(FabricError::TrimWithoutPriority);
+        }
+        match self.flow {
+            FlowControl::Credit { bytes } if bytes < DATA_WIRE_BYTES => {
+                return Err(FabricError::Credit);
+            }
+            FlowControl::Pause {
+                xoff_bytes,
+                xon_bytes,
+                ..
+            } if xon_bytes > xoff_bytes => return Err(FabricError::Pause),
+            _ => {}
         }
         Ok(())
     }
@@ -418,6 +443,17 @@ mod tests {
                 fabric.links.iter().any(|link| link.plane == port.plane
                     && [link.up, link.down].contains(&(id as PortId)))
             );
+        }
+        // No switch has ports of two planes.
+        for switch in 0..fabric.network.switches() as u32 {
+            let here = |node| node == Node::Switch(switch);
+            let ports = fabric.network.ports.iter();
+            let mut planes: Vec<u8> = ports
+                .filter(|port| here(port.owner) || here(port.to))
+                .map(|port| port.plane)
+                .collect();
+            planes.dedup();
+            assert_eq!(planes.len(), 1, "{planes:?}");
         }
     }
 

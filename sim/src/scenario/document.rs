@@ -79,13 +79,10 @@ impl Document {
         let mut tree = Tree::parse(&sources[0].text)?;
         let mut set: Vec<_> = overrides.iter().map(AsRef::as_ref).collect();
         // Another kind drops what the file says of the old one, so it comes before settings of the new one.
+        // Of kinds those further out first, for the same reason.
         set.sort_by_key(|text| {
-            !text
-                .split('=')
-                .next()
-                .unwrap_or("")
-                .trim()
-                .ends_with("kind")
+            let key = text.split('=').next().unwrap_or("").trim();
+            (!key.ends_with("kind"), key.matches('.').count())
         });
         for text in set {
             set_one(&mut tree, sources, text)?;

@@ -10,7 +10,7 @@ use super::{RunSettings, Scenario};
 use crate::endpoint::{self, LargeEndpoint, LongHaulEndpoint, WideEndpoint};
 use crate::fabric::Fabric;
 use crate::network::Network;
-use crate::node::{Counters, Node};
+use crate::node::{Counters, Node, OTHERS};
 use crate::packet::HostId;
 use crate::port::PortId;
 use crate::random::{Purpose, Stream};
@@ -166,7 +166,6 @@ fn append(program: &mut Program, more: &Program) -> Result<(), ScenarioError> {
             })
             .collect();
         let action = match task.action {
-            // Ordered streams, and queue pairs where there are several, are not shared with the workload.
             Action::Transfer {
                 from,
                 to,
@@ -176,7 +175,7 @@ fn append(program: &mut Program, more: &Program) -> Result<(), ScenarioError> {
                 from,
                 to,
                 bytes,
-                flow: flow.wrapping_add(17),
+                flow: flow | OTHERS,
             },
             pause @ Action::Pause { .. } => pause,
         };
@@ -241,16 +240,13 @@ impl Setting<'_> {
         let end = run.run(&settings.config(), |run, status| {
             observer.look(run, &status)
         });
+        // Other people's flows may be under way, or have failed: the workload is what counts.
+        let records = &run.records()[..self.foreground];
         let end = match end {
-            End::Stopped if observer.over == self.foreground => {
-                let records = &run.records()[..self.foreground];
-                if records.iter().any(|record| record.failed) {
-                    End::Stuck
-                } else {
-                    End::Complete
-                }
-            }
-            end => end,
+            End::NotReady => end,
+            _ if !records.iter().all(is_over) => end,
+            _ if records.iter().any(|record| record.failed) => End::Stuck,
+            _ => End::Complete,
         };
         observer.watch.end(&mut run.sim.network);
         let series = observer.series.map_or_else(Vec::new, |series| series.bins);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ScenarioError;
 use crate::fabric::{Fabric, Link, Tier};
-use crate::faults::{Burst, FaultConfig, Reordering};
+use crate::faults::{Burst, FaultConfig, Reordering, Selector};
 use crate::packet::HostId;
 use crate::port::{Node, PortId};
 use crate::random::{Probability, Purpose, Stream};
@@ -233,7 +233,10 @@ impl State {
                 self.up &= now.since(fault.from).ps() % period.ps() >= down.ps();
             }
             Effect::Loss { probability } => config.loss = config.loss.or(probability),
-            Effect::Blackhole => config.loss = Probability::ONE,
+            Effect::Blackhole => {
+                let all = (Selector::All, Time::ZERO, Time::NEVER);
+                *config = std::mem::take(config).with_blackhole(all.0, all.1, all.2);
+            }
             Effect::Burst(burst) => config.burst = Some(burst),
             Effect::Corruption { probability } => {
                 config.corruption = config.corruption.or(probability);

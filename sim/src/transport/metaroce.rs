@@ -224,6 +224,7 @@ impl<T: Transport> MetaroceHost<T> {
             return;
         };
         while let Some(message) = entry.waiting.front() {
+            // Streams share a connection, whoever's they are, and take turns.
             let stream = (message.flow % u32::from(self.streams)) as u16;
             let local = LocalSlice {
                 region: self.region.index,

@@ -7,7 +7,7 @@ use super::patience::Patience;
 use super::receiver::{COST_SCALE, Outcome, Receiver};
 use super::sender::Sender;
 use super::{CONGESTION, CelerisConfig, DATA, DESCRIPTION, NOTICE};
-use crate::node::{Counters, Message, Node, Progress};
+use crate::node::{Counters, Message, Node, Progress, lanes};
 use crate::packet::{Ecn, HostId, Packet, Segment};
 use crate::simulation::Station;
 use crate::time::Time;
@@ -65,7 +65,7 @@ impl CelerisHost {
     }
 
     fn place(&self, peer: HostId, pair: u32) -> usize {
-        peer as usize * self.config.queue_pairs.max(1) as usize + pair as usize
+        peer as usize * lanes(self.config.queue_pairs) as usize + pair as usize
     }
 
     fn receiver(&mut self, peer: HostId, pair: u32) -> usize {

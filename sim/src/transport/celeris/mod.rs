@@ -32,6 +32,7 @@ mod sender;
 use serde::{Deserialize, Serialize};
 
 use super::roce::dcqcn::DcqcnConfig;
+use crate::node::lane;
 use crate::packet::{Class, Ecn, HostId, Packet, Segment};
 use crate::time::Time;
 use crate::topology::{ACK_WIRE_BYTES, DATA_WIRE_BYTES};
@@ -112,7 +113,7 @@ impl Default for CelerisConfig {
 impl CelerisConfig {
     /// The queue pair of a flow.
     pub(crate) fn pair(&self, flow: u32) -> u32 {
-        flow % self.queue_pairs.max(1)
+        lane(flow, self.queue_pairs)
     }
 
     /// The source port of a queue pair.

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::config::{Congestion, Recovery, RoceConfig};
 use super::receiver::{Answer, Receiver, Verdict};
 use super::sender::{Expiry, Place, Sender};
-use crate::node::{Counters, Message, Node, Progress};
+use crate::node::{self, Counters, Message, Node, Progress};
 use crate::packet::{Class, Ecn, HostId, Packet, Segment};
 use crate::random::{Purpose, Stream};
 use crate::simulation::Station;
@@ -94,7 +94,7 @@ impl RoceHost {
         };
         let first = *self.first_sender.get(peer as usize)?;
         let mut sum = 0;
-        for lane in 0..self.config.queue_pairs {
+        for lane in 0..node::lanes(self.config.queue_pairs) {
             if first != NONE
                 && let Some(sender) = self.senders.get_mut((first + lane) as usize)
                 && sender.deadline(&self.config) != Time::NEVER
@@ -118,7 +118,7 @@ impl RoceHost {
         let first = slot(&mut self.first_sender, peer);
         if *first == NONE {
             *first = self.senders.len() as u32;
-            for lane in 0..self.config.queue_pairs {
+            for lane in 0..node::lanes(self.config.queue_pairs) {
                 let port = self.source_port(peer, lane);
                 self.senders
                     .push(Sender::new(&self.config, peer, lane, port));
@@ -132,7 +132,7 @@ impl RoceHost {
         let first = slot(&mut self.first_receiver, peer);
         if *first == NONE {
             *first = self.receivers.len() as u32;
-            for lane in 0..self.config.queue_pairs {
+            for lane in 0..node::lanes(self.config.queue_pairs) {
                 let port = self.source_port(peer, lane);
                 self.receivers.push(Receiver::new(peer, lane, port));
             }
@@ -181,7 +181,7 @@ impl RoceHost {
 
     fn receive_data(&mut self, now: Time, packet: &Packet) {
         let segment = &packet.segment;
-        if segment.flow >= self.config.queue_pairs {
+        if segment.flow >= node::lanes(self.config.queue_pairs) {
             return;
         }
         let index = self.receiver(packet.source, segment.flow);
@@ -230,7 +230,7 @@ impl RoceHost {
             .first_sender
             .get(packet.source as usize)
             .is_some_and(|&first| first != NONE);
-        if !known || segment.flow >= self.config.queue_pairs {
+        if !known || segment.flow >= node::lanes(self.config.queue_pairs) {
             return;
         }
         let index = self.sender(packet.source, segment.flow);
@@ -424,7 +424,7 @@ impl Node for RoceHost {
     }
 
     fn post(&mut self, now: Time, message: &Message) {
-        let lane = message.flow % self.config.queue_pairs;
+        let lane = node::lane(message.flow, self.config.queue_pairs);
         let index = self.sender(message.peer, lane);
         let sender = &mut self.senders[index as usize];
         if sender.failed {

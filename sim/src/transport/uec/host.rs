@@ -7,7 +7,7 @@ use super::rccc::Granter;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::{ACK, DATA, GRANT, NACK, PROBE, REQUEST, Reply, UecConfig};
-use crate::node::{Counters, Message, Node, Progress};
+use crate::node::{Counters, Message, Node, Progress, lanes};
 use crate::packet::{HostId, Packet};
 use crate::random::{Purpose, Stream};
 use crate::simulation::Station;
@@ -65,8 +65,7 @@ impl UecHost {
     }
 
     fn place(&self, peer: HostId, context: u32) -> usize {
-        let contexts = self.config.contexts.max(1) as usize;
-        peer as usize * contexts + context as usize
+        peer as usize * lanes(self.config.contexts) as usize + context as usize
     }
 
     fn sender(&mut self, peer: HostId, context: u32) -> usize {

@@ -37,6 +37,7 @@ mod sleek;
 
 use serde::{Deserialize, Serialize};
 
+use crate::node::lane;
 use crate::packet::{Class, Ecn, HostId, Packet, Segment};
 use crate::port::PortConfig;
 use crate::time::Time;
@@ -186,7 +187,7 @@ impl UecConfig {
     /// The context of a flow.
     #[must_use]
     pub(crate) fn context(&self, flow: u32) -> u32 {
-        flow % self.contexts.max(1)
+        lane(flow, self.contexts)
     }
 }
 
