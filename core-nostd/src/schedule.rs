@@ -1,4 +1,4 @@
-//! Which connections have something to do: a ring of those that may send, a ring of those with events, a heap of deadlines.
+//! Which connections have something to do: rings of those that may send, of those whose lines are busy and of those with events, a heap of deadlines.
 //!
 //! The links are in the connections' table entries, so that nothing needs room of its own. Every operation is constant or
 //! logarithmic in the number of connections.

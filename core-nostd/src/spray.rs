@@ -52,6 +52,12 @@ impl<const PATHS: usize> Wheel<PATHS> {
         *self.next.at(u16::from(path)) != NONE
     }
 
+    /// Whether no path waits.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.occupied == 0
+    }
+
     /// Lets a path wait for its turn, if it does not already. One that was away starts at the present.
     #[inline]
     pub fn insert(&mut self, path: u8) {
@@ -77,6 +83,23 @@ impl<const PATHS: usize> Wheel<PATHS> {
             core::mem::replace(self.next.at_mut(u16::from(last)), path)
         };
         *self.next.at_mut(index) = first;
+    }
+
+    /// Puts a path back that was taken and carried nothing: its turn comes first again, before those that are put back already.
+    #[inline]
+    pub fn put_back(&mut self, path: u8) {
+        let index = u16::from(path);
+        *self.virtual_time.at_mut(index) = self.now << FRACTION;
+        let bucket = self.now % BUCKETS;
+        let tail = self.tail.at_mut(bucket as u16);
+        if self.occupied >> bucket & 1 == 0 {
+            self.occupied |= 1 << bucket;
+            *tail = path;
+            *self.next.at_mut(index) = path;
+        } else {
+            let last = u16::from(*tail);
+            *self.next.at_mut(index) = core::mem::replace(self.next.at_mut(last), path);
+        }
     }
 
     /// Takes the path out whose turn it is.
@@ -174,7 +197,14 @@ mod tests {
                 if take {
                     let taken = wheel.take();
                     prop_assert_eq!(taken.is_none(), waiting.is_empty());
-                    if let Some(path) = taken { prop_assert!(waiting.remove(&path)); wheel.charge(path, 1, weight, 1000, 1); }
+                    if let Some(path) = taken {
+                        if weight % 3 == 0 {
+                            wheel.put_back(path);
+                            prop_assert_eq!(wheel.take(), Some(path));
+                        }
+                        prop_assert!(waiting.remove(&path));
+                        wheel.charge(path, 1, weight, 1000, 1);
+                    }
                 } else { wheel.insert(path); waiting.insert(path); }
                 for path in 0..10 { prop_assert_eq!(wheel.is_waiting(path), waiting.contains(&path)); }
             }

@@ -122,8 +122,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         if now >= self.epoch_ends {
             self.network_changed(config);
+            self.controller.tick(now);
+            self.end_epoch(now);
         }
-        self.adjust(now, number, u32::from(delivered), u32::from(lost), marked);
+        self.adjust(number, u32::from(delivered), u32::from(lost), marked);
         if lost != 0 {
             self.losing_until =
                 now + Duration::from_nanos(LOSS_MEMORY * u64::from(self.min_rtt_ns()));
@@ -255,31 +257,17 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         path.latest_rtt_ns = sample;
         self.rtt.sample(sample);
         let sample = sample.max(self.config.least_rtt.as_nanos_u32());
-        let before = self.min_rtt.ns_or(0);
-        let changed = self.min_rtt.sample(now, sample);
-        if changed && self.min_rtt.ns_or(0) > before {
-            // The route became longer: for full packets, too.
-            self.full_rtt_ns = u32::MAX;
-        }
-        // A short packet is through faster, by its serialisation at every hop: what the window has to cover is the round trip of full ones.
-        // spec: MR-LOSS-008
-        if full {
-            self.full_rtt_ns = self.full_rtt_ns.min(sample);
-        }
-        if changed {
+        if self.min_rtt.sample(now, sample, full) {
             self.network_changed(config);
         }
     }
 
-    /// The least round-trip time of a full packet. Where it is not known yet, that of a short one and a fifth is a fair guess over three tiers.
-    // spec: MR-LOSS-009
+    /// The least round-trip time of a full packet, which is what the window has to cover.
+    // spec: MR-LOSS-008
     #[inline]
-    fn full_rtt(&self) -> u32 {
-        match (self.full_rtt_ns, self.measured_rtt()) {
-            (u32::MAX, Some(ns)) => ns + ns / 5,
-            (u32::MAX, None) => self.min_rtt_ns(),
-            (ns, _) => ns,
-        }
+    fn full_rtt_ns(&self) -> u32 {
+        self.min_rtt
+            .full_ns_or(self.config.initial_rtt.as_nanos_u32())
     }
 
     /// The pacer keeps to the rate that the controller allows.
@@ -294,9 +282,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     pub(super) fn network_changed(&mut self, config: &EndpointConfig) {
         // What the peer holds acknowledgments back is part of the loop that the window has to fill.
         // spec: MR-CC-015
-        let delay = u32::from(self.peer_delay) * 16;
+        let full = self.full_rtt_ns();
+        let delay = self.peer_delay_ns(full) as u32;
         self.controller.network(Network {
-            min_rtt_ns: self.full_rtt().saturating_add(delay),
+            loop_rtt_ns: full.saturating_add(delay),
             link_mbps: config
                 .plane_mbps
                 .saturating_mul(u32::from(self.agreed.planes)),
@@ -305,16 +294,12 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Moves the windows by what one acknowledgment said.
-    fn adjust(&mut self, now: Instant, number: u8, delivered: u32, lost: u32, marked: u32) {
-        if now >= self.epoch_ends {
-            self.controller.tick(now);
-            self.end_epoch(now);
-        }
+    fn adjust(&mut self, number: u8, delivered: u32, lost: u32, marked: u32) {
         self.epoch.acknowledged = self.epoch.acknowledged.saturating_add(delivered as u16);
         self.epoch.lost = self.epoch.lost.saturating_add(lost as u16);
         self.epoch.marked = self.epoch.marked.saturating_add(marked as u16);
         let path = self.send_paths.at(u16::from(number));
-        let slow = u64::from(path.latest_rtt_ns) * 2 > u64::from(self.full_rtt()) * 3;
+        let slow = u64::from(path.latest_rtt_ns) * 2 > u64::from(self.full_rtt_ns()) * 3;
         // Where nothing is ever marked, delay stands in for marks. Not below one packet: the round trip may have grown for another reason, such as a
         // longer route, and then no cut would ever shorten it.
         // spec: MR-CC-011

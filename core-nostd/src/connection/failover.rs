@@ -109,7 +109,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Whether a suspect path is to be given up: a sibling made progress since, that sibling is clear (or the path left twice
-    /// as many probes unanswered as are `enough`), and the connection as a whole is not losing heavily.
+    /// as many probes unanswered as are `enough`), what comes back is not mostly marked (or four times as many), and the connection as a whole is not losing heavily.
     // spec: MR-FENCE-001
     pub(super) fn may_fence(&self, number: u8, enough: u8) -> bool {
         if self.is_losing_heavily() {
@@ -132,7 +132,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                     && sibling.retry_at > since
                     && u64::from(sibling.latest_rtt_ns) < clear_below
             })
-            && !self.is_much_marked()
+            && (!self.is_much_marked() || suspect.probes >= enough.saturating_mul(4))
     }
 
     /// Half of what was acknowledged in this and the last epoch was marked, or more. (PROBEs are marked, too.)

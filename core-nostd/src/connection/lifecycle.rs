@@ -200,8 +200,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     // spec: MR-SETUP-015
     pub(crate) fn accept_again(&mut self) {
         if self.state == State::Established {
-            // Which of the two will have been answered cannot be told.
-            self.setup_attempts = self.setup_attempts.max(1);
+            self.retried = true;
             self.set_due(due::ACCEPT);
         }
     }
@@ -219,13 +218,15 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
-    /// An INIT was answered by ACCEPT, or ACCEPT by the first datagram. If it was sent once, that was a round trip.
+    /// An INIT was answered by ACCEPT, or ACCEPT by the first datagram. If it was sent once (INIT: or again at once for a RETRY, which is what was
+    /// answered then), and not so long ago that it should have been sent again, that was a round trip.
     // spec: MR-LOSS-009
     fn setup_answered(&mut self, now: Instant) {
-        let sample = now.since(self.data_sent_at).as_nanos_u32();
-        if self.setup_attempts == 0 && sample != 0 {
-            let least = self.config.least_rtt.as_nanos_u32();
-            self.min_rtt.sample(now, sample.max(least));
+        let sample = now.since(self.data_sent_at);
+        let twice = self.setup_attempts != 0 || (self.incoming_connection && self.retried);
+        if !twice && sample != Duration::ZERO && sample <= self.setup_pause() {
+            let sample = sample.max(self.config.least_rtt).as_nanos_u32();
+            self.min_rtt.sample(now, sample, false);
         }
     }
 

@@ -189,8 +189,6 @@ pub struct Connection<
     loss_share: u16,
     /// A mark was ever seen: delay need not stand in for marks.
     marks_seen: bool,
-    /// The least round-trip time of full packets; [`u32::MAX`] if not known.
-    full_rtt_ns: u32,
 
     // Messages.
     requests: OutTable<MESSAGES>,
@@ -235,7 +233,7 @@ pub struct Connection<
     announce_number: u32,
     hint_number: u32,
     setup_attempts: u8,
-    /// The INIT that is being sent was repeated at once for a RETRY.
+    /// The INIT that is being sent was repeated at once for a RETRY (the acceptor: ACCEPT for a second INIT).
     retried: bool,
     close_sent: bool,
     accept_plane: u8,
@@ -275,7 +273,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             assert!(MESSAGES >= 1 && MESSAGES < 1 << 14, "1 to 16383 messages");
         }
         let network = Network {
-            min_rtt_ns: config.initial_rtt.as_nanos_u32(),
+            loop_rtt_ns: config.initial_rtt.as_nanos_u32(),
             link_mbps: endpoint.plane_mbps,
             packet_bytes: 4214,
         };
@@ -330,7 +328,6 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             losing_until: Instant::ZERO,
             loss_share: 0,
             marks_seen: false,
-            full_rtt_ns: u32::MAX,
             requests: OutTable::new(),
             responses: OutTable::new(),
             incoming: InTable::new(),

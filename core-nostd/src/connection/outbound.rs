@@ -223,9 +223,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             return None;
         }
         let Some(path) = self.pick_path(window, shared.busy_planes) else {
-            // If lines are busy, who knows what else would have held it back.
-            shared.held_back |= shared.busy_planes != 0;
-            self.limited |= shared.busy_planes == 0;
+            // Those that wait do so for their lines.
+            shared.held_back |= self.has_waiting();
+            self.limited = !self.has_waiting();
             return None;
         };
         let index = match self.slots.pop(&mut self.orphans) {

@@ -2,7 +2,6 @@
 
 use super::Connection;
 use crate::rate::controller::Controller;
-use crate::storage::Bits;
 
 impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
@@ -18,32 +17,66 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             self.end_run(window);
         }
         self.follow_window(window);
-        let mut held = Bits::EMPTY;
-        let mut found = None;
+        let found = if busy == 0 {
+            self.next_with_room()
+        } else {
+            self.next_free(busy)
+        };
+        if let Some(path) = found {
+            self.run_path = path;
+            self.run_left = self.config.run;
+            self.run_carried = 0;
+        }
+        found
+    }
+
+    /// Takes the path out of the wheel whose turn it is, of those that may carry another packet.
+    #[inline(always)]
+    fn next_with_room(&mut self) -> Option<u8> {
         while let Some(path) = self.wheel.take() {
             if u16::from(path) >= self.path_limit {
                 self.reserve.insert(path);
-                continue;
+            } else if self.has_room(path) {
+                return Some(path);
             }
-            // spec: MR-PATH-023
-            if busy != 0 && self.is_on(path, busy) {
-                held.insert(path);
-                continue;
-            }
-            if self.has_room(path) {
-                self.run_path = path;
-                self.run_left = self.config.run;
-                self.run_carried = 0;
+        }
+        None
+    }
+
+    /// The same, where the lines of some planes are busy: their paths keep their turn.
+    // spec: MR-PATH-023
+    #[inline(never)]
+    fn next_free(&mut self, busy: u8) -> Option<u8> {
+        if !busy & self.all_planes() == 0 {
+            return None;
+        }
+        let mut held = [0; PATHS];
+        let mut count = 0;
+        let mut found = None;
+        while let Some(path) = self.next_with_room() {
+            if !self.is_on(path, busy) {
                 found = Some(path);
                 break;
             }
-        }
-        if busy != 0 {
-            for path in held.iter() {
-                self.wheel.insert(path);
+            if let Some(place) = held.get_mut(count) {
+                *place = path;
+                count += 1;
             }
         }
+        for &path in held.iter().take(count).rev() {
+            self.wheel.put_back(path);
+        }
         found
+    }
+
+    /// Whether a path waits for its turn.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.wheel.is_empty()
+    }
+
+    /// The planes that both sides have.
+    fn all_planes(&self) -> u8 {
+        u8::MAX >> 8_u32.saturating_sub(u32::from(self.agreed.planes.max(1)))
     }
 
     /// Whether a path is of one of these planes.

@@ -95,8 +95,16 @@ pub(super) const LOSS_MEMORY: u64 = 1024;
 /// Longest pause between two probes of a path.
 const LONGEST_PROBE: u64 = 100_000_000;
 
+/// However small its share, a connection that has nothing else to send sends a PROBE so often, nanoseconds.
+const SLOWEST_PROBES: u64 = 1_000_000;
+
 /// An acknowledgment that is told to have been held back longer, in round trips, was lost and told again.
 const LONGEST_DELAY: u64 = 8;
+
+/// For how long the peer may hold an acknowledgment back, nanoseconds.
+fn held_back(peer_delay: u16, round_trip_ns: u32) -> u64 {
+    (u64::from(peer_delay) << 4).min(LONGEST_DELAY * u64::from(round_trip_ns))
+}
 
 /// What the probing of all paths depends on.
 struct ProbeRules {
@@ -104,8 +112,7 @@ struct ProbeRules {
     rtt: Rtt,
     initial_ns: u32,
     least_ns: u64,
-    /// For which the peer may hold an acknowledgment back.
-    delay_ns: u64,
+    peer_delay: u16,
     /// So many probes go early where nothing will follow that could prove a loss.
     early: u8,
     /// Nothing will follow on any path: the burst is over.
@@ -132,9 +139,7 @@ impl ProbeRules {
         } else {
             let doublings = u32::from(path.probes.saturating_sub(self.free)).min(20);
             // spec: MR-PROBE-010
-            let delay = self
-                .delay_ns
-                .min(LONGEST_DELAY * u64::from(rtt.smoothed_or(0)));
+            let delay = held_back(self.peer_delay, rtt.smoothed_or(0));
             let timeout = rtt.timeout_ns(self.initial_ns).max(self.least_ns);
             (timeout << doublings).min(self.longest_ns) + delay
         };
@@ -200,7 +205,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             least_ns: self.config.min_probe_timeout.as_nanos(),
             // Often enough before the connection fails.
             longest_ns: LONGEST_PROBE.min(self.config.failure_timeout.as_nanos() / 16),
-            delay_ns: u64::from(self.peer_delay) << 4,
+            peer_delay: self.peer_delay,
             // Under heavy loss the probe itself is likely to be lost: two.
             early: match (lost, self.loss_share >> 6) {
                 (false, _) => 0,
@@ -298,7 +303,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
                 let part = if self.is_clear() { 128 } else { 16 };
                 let pause = (u64::from(self.min_rtt_ns()) / part)
                     .max(silence / 64)
-                    .max(self.share_ns());
+                    .max(self.pacer.full_interval_ns().min(SLOWEST_PROBES));
                 self.probe_allowed_at = now + Duration::from_nanos(pause);
             }
             // Others may wait.
@@ -307,12 +312,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.timers.set(Timer::Probe, next);
     }
 
-    /// The time of a packet at the share that the receiver gives; 0 without.
-    fn share_ns(&self) -> u64 {
-        let mbps = u64::from(self.controller.pacing_mbps().unwrap_or(0));
-        (u64::from(self.wire_packet_bytes) * 8_000)
-            .checked_div(mbps)
-            .unwrap_or(0)
+    /// For how long the peer lately held acknowledgments back, nanoseconds.
+    pub(super) fn peer_delay_ns(&self, round_trip_ns: u32) -> u64 {
+        held_back(self.peer_delay, round_trip_ns)
     }
 
     /// The first packet after a pause is outstanding: from now on the peer owes an answer.

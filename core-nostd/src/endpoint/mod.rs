@@ -207,7 +207,7 @@ where
         Ok(ConnectionHandle(id))
     }
 
-    /// Says which planes' lines take no data now (bit p: plane p), until told otherwise: data goes over paths of the others. Where a plane's queue
+    /// Says which planes' lines take no data now (bit p: plane p), until told otherwise: data goes over paths of the others (a run of packets that has begun is not broken). Where a plane's queue
     /// is in front of its line alone, a packet for it would else wait there while another plane's line is free. What is not data
     /// keeps to its path.
     // spec: MR-PATH-023

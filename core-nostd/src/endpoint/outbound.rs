@@ -93,6 +93,7 @@ where
                 is_hint_current = true;
                 continue;
             }
+            self.shared.held_back = false;
             if let Some(transmit) = record.poll_transmit(now, &mut self.shared, header) {
                 // A sender that its line holds back never comes to the end below.
                 let deadline = record.is_timeout_earlier().then(|| record.next_timeout());
@@ -109,7 +110,7 @@ where
             let events = record.has_events();
             let over = record.is_over();
             self.schedule.pop(entries, Ring::Ready);
-            if core::mem::take(&mut self.shared.held_back) {
+            if self.shared.held_back {
                 self.schedule.push(entries, Ring::Held, index);
             }
             self.schedule.set_deadline(entries, index, deadline);

@@ -59,16 +59,34 @@ impl Rtt {
     }
 }
 
-/// The least round-trip time of the last one to two windows, so that a route that became longer is believed after a while.
+/// The least round-trip times of the last one to two windows, so that a route that became longer is believed after a while: of all packets, and of
+/// full ones, which serialisation at every hop makes slower.
 #[derive(Clone, Copy, Debug)]
 pub struct MinimumRtt {
-    window_started: Instant,
-    current_ns: u32,
-    last_ns: u32,
+    /// In ticks, which wrap around after weeks.
+    window_started: u32,
+    current: Least,
+    last: Least,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Least {
+    all_ns: u32,
+    full_ns: u32,
+}
+
+impl Least {
+    const UNKNOWN: Self = Self {
+        all_ns: u32::MAX,
+        full_ns: u32::MAX,
+    };
 }
 
 /// How long a minimum is believed. RFC 9438 and BBR use the same ten seconds.
 const WINDOW: Duration = Duration::from_millis(10_000);
+/// A tick is 2^20 ns, about 1 ms.
+const TICK: u32 = 20;
+const WINDOW_TICKS: u32 = (WINDOW.as_nanos() >> TICK) as u32;
 
 impl Default for MinimumRtt {
     fn default() -> Self {
@@ -81,32 +99,51 @@ impl MinimumRtt {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            window_started: Instant::ZERO,
-            current_ns: u32::MAX,
-            last_ns: u32::MAX,
+            window_started: 0,
+            current: Least::UNKNOWN,
+            last: Least::UNKNOWN,
         }
     }
 
-    /// Takes a sample in; true if the minimum changed.
+    /// Takes a sample in, of a full packet or another; true if a minimum may have changed.
     #[inline]
-    pub fn sample(&mut self, now: Instant, ns: u32) -> bool {
-        let before = self.ns_or(0);
+    pub fn sample(&mut self, now: Instant, ns: u32, full: bool) -> bool {
+        let before = self.current;
         // spec: MR-LOSS-007
-        if now.since(self.window_started) > WINDOW {
-            self.window_started = now;
-            self.last_ns = self.current_ns;
-            self.current_ns = u32::MAX;
+        let ticks = (now.as_nanos() >> TICK) as u32;
+        if ticks.wrapping_sub(self.window_started) > WINDOW_TICKS {
+            self.window_started = ticks;
+            self.last = self.current;
+            self.current = Least::UNKNOWN;
         }
-        self.current_ns = self.current_ns.min(ns.max(1));
-        self.ns_or(0) != before
+        let ns = ns.max(1);
+        self.current.all_ns = self.current.all_ns.min(ns);
+        if full {
+            self.current.full_ns = self.current.full_ns.min(ns);
+        }
+        self.current != before
     }
 
     /// The minimum, or `otherwise` before the first sample.
     #[inline]
     #[must_use]
     pub fn ns_or(&self, otherwise: u32) -> u32 {
-        let least = self.current_ns.min(self.last_ns);
+        let least = self.current.all_ns.min(self.last.all_ns);
         if least == u32::MAX { otherwise } else { least }
+    }
+
+    /// That of full packets. Where it is not known yet, that of a short one and a fifth is a fair guess over three tiers.
+    #[inline]
+    #[must_use]
+    // spec: MR-LOSS-008, MR-LOSS-009
+    pub fn full_ns_or(&self, otherwise: u32) -> u32 {
+        let full = self.current.full_ns.min(self.last.full_ns);
+        let all = self.current.all_ns.min(self.last.all_ns);
+        match (full, all) {
+            (u32::MAX, u32::MAX) => otherwise,
+            (u32::MAX, all) => all.saturating_add(all / 5),
+            (full, _) => full,
+        }
     }
 }
 
@@ -138,11 +175,36 @@ mod tests {
     fn a_longer_route_is_believed_within_two_windows() {
         let mut minimum = MinimumRtt::new();
         let at = |s: u64| Instant::from_nanos(s * 1_000_000_000);
-        assert!(minimum.sample(at(20), 10));
-        assert!(!minimum.sample(at(21), 50));
-        minimum.sample(at(31), 50);
+        assert!(minimum.sample(at(20), 10, false));
+        assert!(!minimum.sample(at(21), 50, false));
+        minimum.sample(at(31), 50, false);
         assert_eq!(minimum.ns_or(0), 10);
-        minimum.sample(at(42), 50);
+        minimum.sample(at(42), 50, false);
         assert_eq!(minimum.ns_or(0), 50);
+    }
+
+    // spec: MR-LOSS-007, MR-LOSS-008, MR-LOSS-009
+    #[test]
+    fn full_packets_have_a_minimum_of_their_own_and_forget_it_alike() {
+        let mut minimum = MinimumRtt::new();
+        let at = |s: u64| Instant::from_nanos(s * 1_000_000_000);
+        assert_eq!(minimum.full_ns_or(7), 7);
+        minimum.sample(at(20), 100, false);
+        assert_eq!(minimum.full_ns_or(7), 120);
+        minimum.sample(at(20), 115, true);
+        minimum.sample(at(21), 130, true);
+        minimum.sample(at(21), 90, false);
+        assert_eq!((minimum.ns_or(0), minimum.full_ns_or(7)), (90, 115));
+        // A single late one of the new window does not replace what the last one knew.
+        minimum.sample(at(31), 900, true);
+        assert_eq!((minimum.ns_or(0), minimum.full_ns_or(7)), (90, 115));
+        // The links became slower, for full packets only.
+        minimum.sample(at(42), 90, false);
+        minimum.sample(at(42), 300, true);
+        assert_eq!((minimum.ns_or(0), minimum.full_ns_or(7)), (90, 300));
+        // None so long that it cannot be reckoned with.
+        let mut minimum = MinimumRtt::new();
+        minimum.sample(at(20), u32::MAX - 1, false);
+        assert_eq!(minimum.full_ns_or(7), u32::MAX);
     }
 }

@@ -10,8 +10,8 @@ pub const ONE_PACKET: u32 = 1 << 16;
 /// What a controller may know of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// Least round-trip time, nanoseconds.
-    pub min_rtt_ns: u32,
+    /// The loop that a window has to fill, nanoseconds: the least round-trip time of full packets, and what the peer holds acknowledgments back.
+    pub loop_rtt_ns: u32,
     /// This side's rate over all planes, Mbit/s.
     pub link_mbps: u32,
     /// Wire bytes of a full packet.
@@ -23,7 +23,7 @@ impl Network {
     #[must_use]
     pub fn packets_per_rtt(&self, mbps: u32) -> u32 {
         // mbps * ns / 8000 = bytes; in packets with 16 fraction bits. The product is below 2^64 for 400 Gbit/s and 1 s.
-        let bytes = u64::from(mbps) * u64::from(self.min_rtt_ns) / 8_000;
+        let bytes = u64::from(mbps) * u64::from(self.loop_rtt_ns) / 8_000;
         let packets = (bytes << 16) / u64::from(self.packet_bytes.max(1));
         packets.min(u64::from(u32::MAX / 4)) as u32
     }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_bandwidth_delay_product_is_42_packets() {
         let network = Network {
-            min_rtt_ns: 14_090,
+            loop_rtt_ns: 14_090,
             link_mbps: 100_000,
             packet_bytes: 4214,
         };
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(packets >> 16, 41);
         assert_eq!(
             Network {
-                min_rtt_ns: u32::MAX,
+                loop_rtt_ns: u32::MAX,
                 packet_bytes: 1,
                 ..network
             }
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn constant_controllers_never_limit_the_window() {
         let network = Network {
-            min_rtt_ns: 14_090,
+            loop_rtt_ns: 14_090,
             link_mbps: 100_000,
             packet_bytes: 4214,
         };

@@ -120,7 +120,7 @@ impl<const PATHS: usize> Coupled<PATHS> {
     }
 
     fn round_trips(&self, count: u64) -> Duration {
-        Duration::from_nanos(u64::from(self.network.min_rtt_ns) * count)
+        Duration::from_nanos(u64::from(self.network.loop_rtt_ns) * count)
     }
 }
 
@@ -300,7 +300,7 @@ mod tests {
     use std::vec;
 
     const NETWORK: Network = Network {
-        min_rtt_ns: 14_090,
+        loop_rtt_ns: 14_090,
         link_mbps: 100_000,
         packet_bytes: 4214,
     };

@@ -44,6 +44,12 @@ impl Pacer {
         self.credit = self.full_interval.saturating_mul(u64::from(burst));
     }
 
+    /// The time of a full packet at the rate, nanoseconds; 0 without one.
+    #[must_use]
+    pub const fn full_interval_ns(&self) -> u64 {
+        self.full_interval >> FRACTION
+    }
+
     /// When the next packet may leave, if a rate is set and it is not yet.
     #[inline]
     #[must_use]

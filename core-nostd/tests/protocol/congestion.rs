@@ -8,7 +8,7 @@ use metaroce_core::wire::*;
 use metaroce_core::*;
 
 const NETWORK: Network = Network {
-    min_rtt_ns: 14_090,
+    loop_rtt_ns: 14_090,
     link_mbps: 100_000,
     packet_bytes: 4214,
 };

@@ -113,6 +113,11 @@ fn a_fence_ack_that_was_not_asked_for_is_dropped() {
 
 /// A connection of two paths whose path 1 goes silent, up to the first FENCE. Path 0 answers.
 fn fenced(prepare: impl Fn(&mut Puppet)) -> (Puppet, Vec<Sent>) {
+    fenced_where(prepare, false)
+}
+
+/// The same; `marked`: all that path 0 carries was marked.
+fn fenced_where(prepare: impl Fn(&mut Puppet), marked: bool) -> (Puppet, Vec<Sent>) {
     let mut puppet = Puppet::asked(|connection| connection.paths = 2);
     // Both paths have answered before.
     puppet.post_write(0, 1, 2 * 1024);
@@ -124,7 +129,7 @@ fn fenced(prepare: impl Fn(&mut Puppet)) -> (Puppet, Vec<Sent>) {
         puppet.post_write(0, id, 100 * 1024);
     }
     let mut all = puppet.take();
-    for _ in 0..100 {
+    for _ in 0..1_000 {
         puppet.now += 10_000;
         let now = puppet.at();
         puppet.host.handle_timeout(now);
@@ -145,7 +150,12 @@ fn fenced(prepare: impl Fn(&mut Puppet)) -> (Puppet, Vec<Sent>) {
             .map(|sent| sent.header().psn + 1)
             .max()
             .unwrap();
-        puppet.ack(block(0, next, newest.tsn, &[])).unwrap();
+        let count = |kind| only(&zero, kind).len() as u16;
+        let told = AckBlock {
+            ce_count: u16::from(marked) * (count(Kind::Data) + count(Kind::Probe)),
+            ..block(0, next, newest.tsn, &[])
+        };
+        puppet.ack(told).unwrap();
         all.extend(puppet.take());
         if all.iter().any(|sent| sent.is(Kind::Fence)) {
             return (puppet, all);
@@ -192,6 +202,18 @@ fn a_silent_path_is_fenced_over_the_others() {
     assert!(fences[0].at - start >= 10_000);
     // Each is between half and all of twice the one before.
     assert!(gaps[4] > 4 * gaps[0], "{gaps:?}");
+}
+
+// spec: MR-FENCE-001
+#[test]
+fn where_all_is_marked_it_takes_longer_to_be_sure() {
+    let probes = |marked| {
+        let (_, all) = fenced_where(|_| (), marked);
+        let silent = |sent: &&Sent| sent.header().path == 1;
+        only(&all, Kind::Probe).iter().filter(silent).count()
+    };
+    let (clear, marked) = (probes(false), probes(true));
+    assert!(marked >= 4 * clear, "{clear} {marked}");
 }
 
 // spec: MR-FENCE-006, MR-FENCE-007

@@ -587,3 +587,35 @@ fn data_goes_where_a_line_is_free() {
     let again = puppet.take();
     assert_eq!(planes(&again), vec![1; newest as usize - 1]);
 }
+
+// spec: MR-PATH-023, MR-PATH-018
+#[test]
+fn paths_whose_line_is_busy_keep_their_turn() {
+    let mut puppet = Puppet::asked_with(
+        |endpoint, _| endpoint.planes = 2,
+        |connection| {
+            connection.paths = 8;
+            connection.controller = config::ControllerChoice::None;
+        },
+        |offer| *offer = parameters(8, 2),
+    );
+    puppet.take();
+    puppet.run(100_000);
+    let mut carried = [0; 8];
+    for id in 0..800 {
+        let busy = if id % 4 == 3 { 0b10 } else { 0b01 };
+        puppet.host.set_busy_planes(busy);
+        puppet.post_write(0, id, 1024);
+        let sent = only(&puppet.take(), Kind::Data);
+        assert_eq!(sent.len(), 1);
+        carried[usize::from(sent[0].header().path)] += 1;
+        puppet.now += 1_000;
+        puppet.ack_all(&sent);
+        puppet.take();
+    }
+    for plane in 0..2 {
+        let paths = || carried.iter().skip(plane).step_by(2);
+        let (least, most) = (paths().min().unwrap(), paths().max().unwrap());
+        assert!(most - least <= 2, "{carried:?}");
+    }
+}

@@ -125,6 +125,38 @@ fn probes_of_many_silent_paths_do_not_become_a_storm() {
     }
 }
 
+// spec: MR-PROBE-005
+#[test]
+fn probes_keep_to_the_share_but_a_small_one_does_not_silence_them() {
+    let pauses = |hint_mbps: u32| {
+        let mut puppet = Puppet::asked_with(
+            |_, _| (),
+            |connection| connection.paths = 16,
+            |offer| offer.paths = 16,
+        );
+        puppet.post_write(0, 1, 1024);
+        let first = puppet.take()[0].header();
+        puppet.now += 10_000;
+        let told = AckBlock {
+            newest_psn: 0,
+            hint_mbps,
+            ..block(first.path, 1, first.tsn, &[])
+        };
+        puppet.ack(told).unwrap();
+        puppet.post_write(0, 2, 16 * 1024);
+        let sent = only(&puppet.run(10_000_000), Kind::Probe);
+        // With the probe of a silent path may go one of a path that could witness that others live.
+        let pauses = sent.windows(2).map(|pair| pair[1].at - pair[0].at);
+        let pauses = pauses.filter(|&pause| pause != 0);
+        (pauses.clone().min().unwrap(), pauses.max().unwrap())
+    };
+    // A full packet of 1,024 bytes takes 92 us at 100 Mbit/s, 9.2 ms at 1 Mbit/s.
+    let (least, _) = pauses(100);
+    assert!((85_000..100_000).contains(&least), "{least}");
+    let (least, most) = pauses(1);
+    assert!(least >= 900_000 && most < 3_000_000, "{least} {most}");
+}
+
 // spec: MR-PROBE-007, MR-PROBE-008
 #[test]
 fn a_path_in_doubt_does_not_count_until_it_answers() {
