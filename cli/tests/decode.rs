@@ -245,10 +245,9 @@ fn acknowledgments_show_their_blocks() {
         hint_mbps: 5,
         sack: [0b1100, 0, 0, 0],
     };
-    encode_ack(AckKind::Ack, Default::default(), 7, &block, &mut start);
-    let mut buffer = [0; ACK_SIZE + 4];
-    buffer[..ACK_SIZE].copy_from_slice(&start);
-    seal(&mut buffer, ACK_SIZE, Trailer::Crc32c).unwrap();
+    let length = encode_ack(AckKind::Ack, Default::default(), 7, &block, &mut start);
+    let mut buffer = [&start[..length], &[0; 4]].concat();
+    seal(&mut buffer, length, Trailer::Crc32c).unwrap();
     let mut frame = Vec::new();
     PacketBuilder::ethernet2([1; 6], [2; 6])
         .ipv4([1; 4], [2; 4], 64)

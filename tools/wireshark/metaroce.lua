@@ -9,7 +9,8 @@
 local metaroce = Proto("metaroce", "MetaRoCE (independent wire format)")
 
 local VERSION = 1
-local HEADER, ACK, BLOCK, DATA, INIT = 16, 64, 60, 48, 288
+-- ACK and BLOCK: the first and a further block of an acknowledgment without its vector.
+local HEADER, ACK, BLOCK, DATA, INIT = 16, 32, 28, 48, 288
 local MOST = 4294967295
 
 -- Names ---------------------------------------------------------------------------------------------------------------------------
@@ -21,11 +22,11 @@ local KINDS = {
 }
 -- Without the trailer; kinds of one length only.
 local LENGTHS = {
-  [INIT_KIND] = INIT, [RETRY] = 36, [REJECT] = 20, [PROBE] = 16, [FENCE] = 16, [FENCE_ACK] = ACK, [ANNOUNCE] = 18, [HINT] = 20,
+  [INIT_KIND] = INIT, [RETRY] = 36, [REJECT] = 20, [PROBE] = 16, [FENCE] = 16, [ANNOUNCE] = 18, [HINT] = 20,
   [CLOSE] = 24, [CLOSE_ACK] = 20,
 }
 -- Bits that may be set, by kind.
-local ALLOWED = { [DATA_KIND] = 7, [ACK_KIND] = 8, [FENCE_ACK] = 8 }
+local ALLOWED = { [DATA_KIND] = 7, [ACK_KIND] = 0x78, [FENCE_ACK] = 0x78 }
 
 local WRITE, WRITE_IMM, SEND, SEND_IMM, READ_REQUEST, READ_RESPONSE, ATOMIC_REQUEST, ATOMIC_RESPONSE, ERROR, NOP =
   0, 1, 2, 3, 4, 5, 6, 7, 8, 9
@@ -61,7 +62,8 @@ field("flags.ack_request", ProtoField.bool, "ACK_REQUEST: acknowledge at once", 
 field("flags.retransmission", ProtoField.bool, "RETRANSMISSION: was sent before", 8, nil, 0x02)
 field("flags.solicited", ProtoField.bool, "SOLICITED: the completion wakes a waiter", 8, nil, 0x04)
 field("flags.redirect", ProtoField.bool, "REDIRECT: over other reverse entropy", 8, nil, 0x08)
-field("flags.unassigned", ProtoField.uint8, "Without meaning", base.HEX, nil, 0xf0)
+field("flags.sack_words", ProtoField.uint8, "Numbers of the first block's vector", base.DEC, nil, 0x70)
+field("flags.unassigned", ProtoField.uint8, "Without meaning", base.HEX, nil, 0x80)
 field("path", ProtoField.uint8, "Path")
 field("generation", ProtoField.uint8, "Generation")
 field("connection", ProtoField.uint32, "Connection of the receiver", base.HEX)
@@ -133,6 +135,7 @@ field("ack.delay_ns", ProtoField.uint32, "Delay (ns)")
 field("ack.ce_count", ProtoField.uint16, "CE-marked packets")
 field("ack.received", ProtoField.uint32, "DATA packets received")
 field("ack.hint_mbps", ProtoField.uint32, "Rate hint (Mbit/s; 0 = none)")
+field("ack.sack_words", ProtoField.uint8, "Numbers of the vector")
 field("ack.sack", ProtoField.bytes, "SACK vector")
 field("ack.sacked", ProtoField.string, "PSNs received beyond")
 field("ack.missing", ProtoField.string, "PSNs missing before the last of them")
@@ -240,7 +243,7 @@ end
 local NOTHING = {}
 local WITH_PATH = { { "path", 2, 1 }, { "generation", 3, 1 } }
 local WITHOUT_PATH = { { "reserved", 2, 2 } }
-local FLAG_FIELDS = { "flags.ack_request", "flags.retransmission", "flags.solicited", "flags.redirect", "flags.unassigned" }
+local FLAG_FIELDS = { "flags.ack_request", "flags.retransmission", "flags.solicited", "flags.redirect", "flags.sack_words", "flags.unassigned" }
 
 local NUMBERS = { -- at 8 and 12
   [INIT_KIND] = { { "reserved", 8, 4 }, { "attempt", 12, 4 } },
@@ -278,10 +281,9 @@ local PARAMETERS = {
   { "parameters.service", 20, 4 },
 }
 
--- Offsets from the newest PSN, which both forms of a block have in common.
+-- Offsets from the newest PSN, which both forms of a block have in common; the vector follows.
 local BLOCK_TAIL = {
   { "ack.newest_psn", 0, 4 }, { "ack.delay", 4, 2 }, { "ack.ce_count", 6, 2 }, { "ack.received", 8, 4 }, { "ack.hint_mbps", 12, 4 },
-  { "ack.sack", 16, 32 },
 }
 
 local ADDRESS = { "address", 32, 8 }
@@ -485,26 +487,48 @@ CHECKS[ANNOUNCE] = function(d)
   d:zero(17, 1)
 end
 
-CHECKS[ACK_KIND] = function(d)
-  if d.length < ACK then return d:fail("truncated", 0, string.format("%d bytes where at least %d are needed", d.length, ACK)) end
-  if (d.length - ACK) % BLOCK ~= 0 then return d:fail("length", 0, "Not made of whole blocks") end
-  local function sack(at, number)
-    local last = d:number(at + 7, 1)
-    if last and last % 2 == 1 then d:fail("sack", at, string.format("Bit 0 of the vector of block %d is set", number)) end
+-- Where the blocks of an acknowledgment are: `head` where path and generation are, `numbers` where the cumulative PSN is, `tail` where the
+-- newest PSN is, `vector` with so many `words`, `finish` where the block ends. What was not captured is not there.
+function Datagram:blocks()
+  local all, at = {}, 0
+  while at < self.length do
+    local block
+    if #all == 0 then
+      block = { head = 2, numbers = 8, tail = 16, vector = ACK, words = math.floor((self.flags or 0) / 16) % 8 }
+    else
+      -- One that does not reach its length is not whole.
+      local words = at + 2 < self.length and self:number(at + 2, 1) or at + 2 >= self.length and 0
+      if not words then break end
+      block = { head = at, numbers = at + 4, tail = at + 12, vector = at + BLOCK, words = words }
+    end
+    block.finish = block.vector + 8 * block.words
+    all[#all + 1] = block
+    at = block.finish
   end
-  sack(32, 0)
-  for block = 1, (d.length - ACK) / BLOCK do
-    local at = ACK + (block - 1) * BLOCK
-    d:zero(at + 2, 2)
-    sack(at + 28, block)
+  return all
+end
+
+local function check_blocks(d, most)
+  if d.length < ACK then return d:fail("truncated", 0, string.format("%d bytes where at least %d are needed", d.length, ACK)) end
+  for index, block in ipairs(d:blocks()) do
+    if index > most then return d:fail("length", 0, "More than one block") end
+    if index > 1 and block.vector <= d.length then d:zero(block.head + 3, 1) end
+    if block.vector > d.length then return d:fail("length", 0, "Not made of whole blocks") end
+    if block.words > 4 then return d:fail("sack", block.head, string.format("The vector of block %d has %d numbers", index - 1, block.words)) end
+    if block.finish > d.length then return d:fail("length", 0, "Not made of whole blocks") end
+    if block.words > 0 then
+      local bits = d:number(block.vector + 7, 1)
+      if bits and bits % 2 == 1 then d:fail("sack", block.vector, string.format("Bit 0 of the vector of block %d is set", index - 1)) end
+      local last = block.finish - 8
+      if block.finish <= d.here and not d:nonzero(last, 8) then
+        d:fail("sack", last, string.format("The last number of the vector of block %d is 0", index - 1))
+      end
+    end
   end
 end
 
-CHECKS[FENCE_ACK] = function(d)
-  if d.length < ACK then return d:fail("truncated", 0, string.format("%d bytes where %d are needed", d.length, ACK)) end
-  if d.length > ACK then return d:fail("length", 0, string.format("%d bytes, not %d", d.length, ACK)) end
-  CHECKS[ACK_KIND](d)
-end
+CHECKS[ACK_KIND] = function(d) check_blocks(d, MOST) end
+CHECKS[FENCE_ACK] = function(d) check_blocks(d, 1) end
 
 -- Payloads of one size: what an endpoint finds wrong in them, and the message length that goes with them.
 local FIXED = {
@@ -565,7 +589,7 @@ function Datagram:check_body()
     return self:fail("truncated", 0, string.format("%d bytes before the trailer", self.length))
   end
   local length = LENGTHS[self.kind]
-  if length and self.length ~= length and self.kind ~= FENCE_ACK then
+  if length and self.length ~= length then
     return self:fail("length", 0, string.format("%s of %d bytes, not %d", KINDS[self.kind], self.length, length))
   end
   CHECKS[self.kind](self)
@@ -750,11 +774,11 @@ local function ranges(list, from)
   return table.concat(parts, ", ")
 end
 
--- Which bits of a vector of four big-endian numbers are set, and which are not before the last of them.
-local function read_vector(d, at)
+-- Which bits of a block's vector of big-endian numbers are set, and which are not before the last of them.
+local function read_vector(d, place)
   local set, clear, last = {}, {}, -1
-  for bit = 0, 255 do
-    local byte = at + 8 * math.floor(bit / 64) + 7 - math.floor(bit % 64 / 8)
+  for bit = 0, 64 * place.words - 1 do
+    local byte = place.vector + 8 * math.floor(bit / 64) + 7 - math.floor(bit % 64 / 8)
     if has_bit(d.tvb(byte, 1):uint(), 2 ^ (bit % 8)) then
       set[#set + 1] = bit
       last = bit
@@ -767,13 +791,13 @@ local function read_vector(d, at)
   return set, clear
 end
 
--- A block: `head` is where path and generation are, `numbers` where the cumulative PSN is, `tail` where the newest PSN is.
-local function show_block(d, tree, number, head, numbers, tail)
-  if tail + 48 > d.here then return nil end
-  local size = number == 0 and ACK or BLOCK
-  local branch = tree:add(f["ack"], d.tvb(number == 0 and 0 or head, size))
+local function show_block(d, tree, number, place)
+  if place.words > 4 or place.finish > d.here then return nil end
+  local head, numbers, tail = place.head, place.numbers, place.tail
+  local from = number == 0 and 0 or head
+  local branch = tree:add(f["ack"], d.tvb(from, place.finish - from))
   show(d, branch, { { "ack.path", 0, 1 }, { "ack.generation", 1, 1 } }, head)
-  if number > 0 then show(d, branch, { { "reserved", 2, 2 } }, head) end
+  if number > 0 then show(d, branch, { { "ack.sack_words", 2, 1 }, { "reserved", 3, 1 } }, head) end
   show(d, branch, { { "ack.cumulative", 0, 4 }, { "ack.newest_tsn", 4, 4 } }, numbers)
   show(d, branch, BLOCK_TAIL, tail)
   local block = {
@@ -781,8 +805,10 @@ local function show_block(d, tree, number, head, numbers, tail)
     newest_tsn = d:number(numbers + 4, 4), newest_psn = d:number(tail, 4), delay = d:number(tail + 4, 2), tree = branch,
   }
   local clear
-  block.set, clear = read_vector(d, tail + 16)
-  local vector = d.tvb(tail + 16, 32)
+  block.set, clear = read_vector(d, place)
+  local size = 8 * place.words
+  local vector = size > 0 and d.tvb(place.vector, size) or d.tvb(numbers, 4)
+  if size > 0 then show(d, branch, { { "ack.sack", 0, size } }, place.vector) end
   generated(branch, "ack.delay_ns", d.tvb(tail + 4, 2), block.delay * 16)
   generated(branch, "ack.sacked_count", vector, #block.set)
   block.text = string.format("path %d gen %d cum %d", block.path, block.generation, block.cumulative)
@@ -801,14 +827,14 @@ local function show_block(d, tree, number, head, numbers, tail)
 end
 
 local function show_blocks(d, tree)
-  local blocks = { show_block(d, tree, 0, 2, 8, 16) }
-  local count = math.max(math.floor((d.length - ACK) / BLOCK), 0) + 1
-  for number = 1, blocks[1] and count - 1 or 0 do
-    local at = ACK + (number - 1) * BLOCK
-    blocks[#blocks + 1] = show_block(d, tree, number, at, at + 4, at + 12)
+  local blocks, places = {}, d:blocks()
+  local count = math.max(#places, 1)
+  for index, place in ipairs(places) do
+    blocks[#blocks + 1] = show_block(d, tree, index - 1, place)
+    if #blocks < index then break end
   end
   generated(tree, "ack.blocks", count)
-  d.blocks = blocks
+  d.shown = blocks
   local text = blocks[1] and blocks[1].text or ""
   if count == 2 then text = text .. " + 1 block" elseif count > 2 then text = text .. string.format(" + %d blocks", count - 1) end
   return text
@@ -932,7 +958,7 @@ local function show_frame(d, tree, frame)
   if acked then generated(tree, "acked_in", acked) end
   if frame.request then generated(tree, "request_in", frame.request) end
   if frame.response then generated(tree, "response_in", frame.response) end
-  for _, block in ipairs(d.blocks or NOTHING) do
+  for _, block in ipairs(d.shown or NOTHING) do
     local newest = frame.newest and frame.newest[block.number]
     if newest then
       generated(block.tree, "ack.newest_frame", newest.number)
@@ -1001,7 +1027,7 @@ local function note(d, connection, pinfo)
   if id then frame.conversation = conversation_of(id) end
   if d.kind ~= INIT_KIND then frame.peer = seen.peer[connection] end
   if d.kind == DATA_KIND or d.kind == PROBE then note_transmission(d, frame, pinfo.rel_ts, pinfo.number) end
-  for _, block in ipairs(d.blocks or NOTHING) do note_block(d, block, frame, pinfo.rel_ts, pinfo.number) end
+  for _, block in ipairs(d.shown or NOTHING) do note_block(d, block, frame, pinfo.rel_ts, pinfo.number) end
   note_exchange(d, connection, frame, pinfo.number)
   return frame
 end

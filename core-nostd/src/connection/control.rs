@@ -253,14 +253,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             .receive_paths
             .at(u16::from(path))
             .block(now, path, hint_mbps);
-        encode_ack(
-            AckKind::FenceAck,
-            Flags::NONE,
-            self.peer_id,
-            &block,
-            out.first_chunk_mut::<ACK_SIZE>()?,
-        );
-        self.over_sound_path(Class::Control, ACK_SIZE, Some(path))
+        let out = out.first_chunk_mut::<ACK_SIZE>()?;
+        let length = encode_ack(AckKind::FenceAck, Flags::NONE, self.peer_id, &block, out);
+        self.over_sound_path(Class::Control, length, Some(path))
     }
 
     fn send_probe(&mut self, now: Instant, number: u8, out: &mut [u8]) -> Option<Transmit> {

@@ -10,6 +10,10 @@ use crate::wire::{ACK_BLOCK_SIZE, ACK_SIZE, AckKind, Flags, append_ack_block, en
 
 /// A packet that was sent so often is refused rather than lost.
 const STUBBORN: u8 = 8;
+/// Blocks of an ACK while packets are being lost.
+const BLOCKS_UNDER_LOSS: u8 = 2;
+/// Packets are being lost for so long after a gap: with more than a few in a hundred, always.
+const LOSS_BURST: Duration = Duration::from_micros(8);
 /// How long after a gap acknowledgments are repeated.
 pub(super) const GAP_MEMORY: Duration = Duration::from_micros(200);
 
@@ -65,17 +69,20 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         let flags = Flags::NONE.with(Flags::REDIRECT, redirected);
         // spec: MR-HINT-003
         let block = receive.block(now, path, shared.hint_mbps);
-        let mut length = ACK_SIZE;
-        if let Some(first) = out.first_chunk_mut::<ACK_SIZE>() {
-            encode_ack(AckKind::Ack, flags, self.peer_id, &block, first);
-        }
-        // Where packets are being lost acknowledgments are, too: what the last one said is said again, if the path's own next one is far off.
+        let first = out.first_chunk_mut::<ACK_SIZE>()?;
+        let mut length = encode_ack(AckKind::Ack, flags, self.peer_id, &block, first);
+        // Where packets are being lost acknowledgments are, too: one tells less, and what the last one said is said again, if the path's own next one is far off.
         // spec: MR-PATH-015
+        let losing = now < self.gaps_until;
         let mut again =
-            (self.agreed.paths > SOON && now < self.gaps_until && self.ack_last != path)
-                .then_some(self.ack_last);
+            (self.agreed.paths > SOON && losing && self.ack_last != path).then_some(self.ack_last);
         self.ack_last = path;
-        let mut left = shared.config.ack_blocks - 1 + u8::from(again.is_some());
+        let blocks = if now + GAP_MEMORY < self.gaps_until + LOSS_BURST {
+            shared.config.ack_blocks.min(BLOCKS_UNDER_LOSS)
+        } else {
+            shared.config.ack_blocks
+        };
+        let mut left = blocks - 1 + u8::from(again.is_some());
         while left != 0
             && let Some(path) = self
                 .ack_now
@@ -89,14 +96,8 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         {
             self.ack_next = path.wrapping_add(1);
             self.acknowledged_now(path);
-            append_ack_block(
-                &self
-                    .receive_paths
-                    .at(u16::from(path))
-                    .block(now, path, shared.hint_mbps),
-                place,
-            );
-            length += ACK_BLOCK_SIZE;
+            let receive = self.receive_paths.at(u16::from(path));
+            length += append_ack_block(&receive.block(now, path, shared.hint_mbps), place);
             left -= 1;
         }
         if self.ack_later.is_empty() {

@@ -95,7 +95,7 @@ pub enum DecodeError {
         /// The code in the payload.
         got: u8,
     },
-    /// An acknowledgment that claims to have received what it calls the next expected.
+    /// A SACK vector that has a bit for the next expected PSN, more than four numbers, or a last one of 0.
     Sack {
         /// Number of the block in the datagram, from 0.
         block: u16,

@@ -88,7 +88,7 @@ impl Kind {
     #[inline]
     #[must_use]
     pub const fn allowed_flags(self) -> Flags {
-        // A nibble for each kind: no branch, no table in memory.
+        // A nibble for each kind: no branch, no table in memory. Those with REDIRECT have a length in the bits above.
         const ALLOWED: u64 = {
             let data = Flags::ACK_REQUEST.0 | Flags::RETRANSMISSION.0 | Flags::SOLICITED.0;
             let ack = Flags::REDIRECT.0 as u64;
@@ -96,7 +96,9 @@ impl Kind {
                 | ack << (4 * Kind::Ack as u32)
                 | ack << (4 * Kind::FenceAck as u32)
         };
-        Flags((ALLOWED >> (4 * self as u32)) as u8 & 0x0f)
+        let nibble = (ALLOWED >> (4 * self as u32)) as u8 & 0x0f;
+        let length = (nibble & Flags::REDIRECT.0) * (Flags::SACK_WORDS / Flags::REDIRECT.0);
+        Flags(nibble | length)
     }
 
     /// Whether the kind belongs to the setting up of a connection (INIT, RETRY, ACCEPT, REJECT)
@@ -130,6 +132,23 @@ impl Flags {
     pub const SOLICITED: Self = Self(4);
     /// Answered over other reverse entropy than before, since a PROBE was repeated (ACK, FENCE_ACK).
     pub const REDIRECT: Self = Self(8);
+    /// The length of the first block's vector (ACK, FENCE_ACK).
+    const SACK_WORDS: u8 = 0x70;
+
+    /// How many numbers the vector of an acknowledgment's first block has, 0..=7.
+    #[inline]
+    #[must_use]
+    pub const fn sack_words(self) -> u8 {
+        (self.0 & Self::SACK_WORDS) >> Self::SACK_WORDS.trailing_zeros()
+    }
+
+    /// These flags with that length.
+    #[inline]
+    #[must_use]
+    pub(super) const fn with_sack_words(self, words: u8) -> Self {
+        let words = words << Self::SACK_WORDS.trailing_zeros();
+        Self(self.0 & !Self::SACK_WORDS | words & Self::SACK_WORDS)
+    }
 
     /// Whether all flags of `other` are set.
     #[inline]
@@ -359,7 +378,7 @@ mod tests {
                     (1, Some(kind)) => {
                         let allowed = match kind {
                             Kind::Data => 0b0111,
-                            Kind::Ack | Kind::FenceAck => 0b1000,
+                            Kind::Ack | Kind::FenceAck => 0b0111_1000,
                             _ => 0,
                         };
                         if flags & !allowed == 0 {

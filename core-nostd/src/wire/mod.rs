@@ -165,23 +165,33 @@ fn encode_whole_data(
 fn encode_blocks(
     kind: AckKind,
     header: &Header,
-    mut blocks: AckBlocks<'_>,
+    blocks: AckBlocks<'_>,
     out: &mut [u8],
 ) -> Result<usize, BufferTooSmall> {
-    let further = blocks.len().saturating_sub(1);
-    let needed = ACK_SIZE + further * ACK_BLOCK_SIZE;
-    let error = BufferTooSmall {
-        needed,
-        got: out.len(),
-    };
-    let out = out.get_mut(..needed).ok_or(error)?;
-    let (first, rest) = out.split_first_chunk_mut().ok_or(error)?;
-    if let Some(block) = blocks.next() {
-        encode_ack(kind, header.flags, header.connection, &block, first);
+    let got = out.len();
+    let mut needed = 0;
+    for block in blocks {
+        let mut bytes = [0; ACK_SIZE];
+        let length = if needed == 0 {
+            encode_ack(kind, header.flags, header.connection, &block, &mut bytes)
+        } else {
+            let mut further = [0; ACK_BLOCK_SIZE];
+            let length = append_ack_block(&block, &mut further);
+            for (byte, from) in bytes.iter_mut().zip(further) {
+                *byte = from;
+            }
+            length
+        };
+        // Beyond the end only the length is reckoned, for the error.
+        if let Some(place) = out.get_mut(needed..needed + length) {
+            for (byte, from) in place.iter_mut().zip(bytes) {
+                *byte = from;
+            }
+        }
+        needed += length;
     }
-    let (places, _) = rest.as_chunks_mut();
-    for (block, place) in blocks.zip(places) {
-        append_ack_block(&block, place);
+    if needed > got {
+        return Err(BufferTooSmall { needed, got });
     }
     Ok(needed)
 }

@@ -25,12 +25,12 @@ impl Owned {
             Self::Ack(kind, flags, connection, blocks) => {
                 let (first, more) = blocks.split_first().unwrap();
                 let mut fixed = [0xee; ACK_SIZE];
-                encode_ack(*kind, *flags, *connection, first, &mut fixed);
-                let mut bytes = fixed.to_vec();
+                let length = encode_ack(*kind, *flags, *connection, first, &mut fixed);
+                let mut bytes = fixed[..length].to_vec();
                 for block in more {
                     let mut further = [0xee; ACK_BLOCK_SIZE];
-                    append_ack_block(block, &mut further);
-                    bytes.extend(further);
+                    let length = append_ack_block(block, &mut further);
+                    bytes.extend(&further[..length]);
                 }
                 bytes
             }
@@ -48,7 +48,8 @@ impl Owned {
             let Self::Ack(own_kind, flags, connection, own_blocks) = own else {
                 return false;
             };
-            let head = (header.kind, header.flags, header.connection);
+            let redirect = header.flags.and(Flags::REDIRECT);
+            let head = (header.kind, redirect, header.connection);
             kind == *own_kind
                 && head == (kind.into(), *flags, *connection)
                 && (*blocks).eq(own_blocks.iter().copied())
@@ -72,9 +73,10 @@ impl Owned {
     fn may_be_cut_to(&self, length: usize) -> bool {
         match self {
             Self::Data(_, data, _) => data.opcode.is_bulk() && length > DATA_SIZE,
-            Self::Ack(..) => {
-                length >= ACK_SIZE && (length - ACK_SIZE).is_multiple_of(ACK_BLOCK_SIZE)
-            }
+            Self::Ack(kind, flags, connection, blocks) => (1..blocks.len()).any(|count| {
+                let fewer = blocks[..count].to_vec();
+                Self::Ack(*kind, *flags, *connection, fewer).encode().len() == length
+            }),
             Self::Other(_) => false,
         }
     }
@@ -175,9 +177,10 @@ fn ack() -> impl Strategy<Value = Owned> {
     let block = (
         any::<(u8, u8, u32, u32, u32)>(),
         any::<(u16, u16, u32, u32)>(),
-        any::<[u64; 4]>(),
+        (any::<[u64; 4]>(), 0usize..5),
     )
-        .prop_map(|(front, middle, mut sack)| {
+        .prop_map(|(front, middle, (mut sack, words))| {
+            sack[words..].fill(0);
             let (path, generation, cumulative, newest_tsn, newest_psn) = front;
             let (delay, ce_count, received, hint_mbps) = middle;
             sack[0] &= !1;

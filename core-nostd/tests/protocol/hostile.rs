@@ -88,13 +88,9 @@ fn build(puppet: &Puppet, kind: u8, bytes: [u8; 8], numbers: [u32; 8], payload: 
             } else {
                 AckKind::FenceAck
             };
-            encode_ack(
-                ack,
-                Flags::NONE,
-                puppet.theirs,
-                &block,
-                out.first_chunk_mut().unwrap(),
-            );
+            let place = out.first_chunk_mut().unwrap();
+            let length = encode_ack(ack, Flags::NONE, puppet.theirs, &block, place);
+            out.truncate(length);
         }
         _ => out.extend(payload),
     }

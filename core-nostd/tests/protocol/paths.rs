@@ -619,3 +619,37 @@ fn paths_whose_line_is_busy_keep_their_turn() {
         assert!(most - least <= 2, "{carried:?}");
     }
 }
+
+// spec: MR-PATH-015
+#[test]
+fn one_acknowledgment_tells_less_right_after_a_gap() {
+    let mut puppet = Puppet::asked_with(
+        |endpoint, _| endpoint.ack_blocks = 8,
+        |connection| connection.paths = 16,
+        |offer| offer.paths = 16,
+    );
+    puppet.run(1_000_000);
+    let write = puppet.write(0, 0, 0, 1_000 * 1024);
+    let mut next = 0;
+    let mut blocks_after = |puppet: &mut Puppet, gap: bool| {
+        puppet.tsn[0] += u32::from(gap);
+        for path in 0..16 {
+            let data = Data {
+                offset: next * 1024,
+                ..write
+            };
+            puppet.data(path, next / 16, data, &[1; 1024]).unwrap();
+            next += 1;
+        }
+        let acks = only(&puppet.run(5_000), Kind::Ack);
+        let count = |sent: &Sent| match sent.packet() {
+            Packet::Ack { blocks, .. } => blocks.count(),
+            _ => 0,
+        };
+        acks.iter().map(count).max().unwrap()
+    };
+    assert_eq!(blocks_after(&mut puppet, false), 8);
+    assert_eq!(blocks_after(&mut puppet, true), 2);
+    puppet.run(10_000);
+    assert_eq!(blocks_after(&mut puppet, false), 8);
+}

@@ -281,11 +281,12 @@ impl Puppet {
     pub fn acks(&mut self, kind: AckKind, blocks: &[AckBlock]) -> Result<(), DropReason> {
         let mut bytes = vec![0; ACK_SIZE];
         let first = bytes.first_chunk_mut().unwrap();
-        encode_ack(kind, Flags::NONE, self.theirs, &blocks[0], first);
+        let length = encode_ack(kind, Flags::NONE, self.theirs, &blocks[0], first);
+        bytes.truncate(length);
         for block in &blocks[1..] {
             let mut more = [0; ACK_BLOCK_SIZE];
-            append_ack_block(block, &mut more);
-            bytes.extend(more);
+            let length = append_ack_block(block, &mut more);
+            bytes.extend(&more[..length]);
         }
         let length = bytes.len();
         bytes.extend([0; 4]);

@@ -69,9 +69,9 @@ impl Default for MetaroceConfig {
             announce: connection.announce,
             reorder_tolerance: connection.reorder_tolerance,
             ack_packets: endpoint.ack_packets,
-            ack_delay: Time::from_ns(endpoint.ack_delay.as_nanos()),
-            // A third fewer bytes of acknowledgments than one block each, which both directions feel when both are full.
-            ack_blocks: 2,
+            // A quarter of the bytes of acknowledgments with one block each after 1 us, which both directions feel when both are full.
+            ack_delay: Time::from_ns(1500),
+            ack_blocks: 8,
             initial_rtt: Time::from_ns(connection.initial_rtt.as_nanos()),
             slots: 0,
             congestion_control: true,

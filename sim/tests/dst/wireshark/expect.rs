@@ -342,12 +342,12 @@ fn block(show: &mut Show, block: &AckBlock) {
     show.add("ack.ce_count", block.ce_count);
     show.add("ack.received", block.received);
     show.add("ack.hint_mbps", block.hint_mbps);
-    let vector: Vec<u8> = block
-        .sack
-        .iter()
-        .flat_map(|word| word.to_be_bytes())
-        .collect();
-    show.add_bytes("ack.sack", &vector);
+    let last = block.sack.iter().rposition(|word| *word != 0);
+    if let Some(last) = last {
+        let sent = block.sack[..=last].iter();
+        let vector: Vec<u8> = sent.flat_map(|word| word.to_be_bytes()).collect();
+        show.add_bytes("ack.sack", &vector);
+    }
     let (received, missing): (Vec<u32>, Vec<u32>) = (0..256)
         .map(|ahead| block.cumulative.wrapping_add(ahead))
         .partition(|psn| block.acknowledges(*psn));
