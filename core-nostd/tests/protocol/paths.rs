@@ -629,7 +629,7 @@ fn one_acknowledgment_tells_less_right_after_a_gap() {
         |offer| offer.paths = 16,
     );
     puppet.run(1_000_000);
-    let write = puppet.write(0, 0, 0, 1_000 * 1024);
+    let write = puppet.write(0, 0, 0, 100 * 1024);
     let mut next = 0;
     let mut blocks_after = |puppet: &mut Puppet, gap: bool| {
         puppet.tsn[0] += u32::from(gap);
