@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::error::ScenarioError;
 use crate::fabric::{FabricConfig, Tier};
+use crate::port::FlowControl;
 use crate::time::Time;
 use crate::topology::DATA_WIRE_BYTES;
 use crate::transport::celeris::CelerisConfig;
@@ -210,12 +211,31 @@ pub(super) fn defaults(kind: &str, preset: Option<&str>, fabric: &FabricConfig) 
         "ultra-ethernet" => serde_json::to_value(UecConfig::new(
             host,
             round_trip,
-            fabric.queue_bytes,
+            longest_queue(fabric),
             fabric.trim,
         )),
         _ => Ok(Value::Null),
     };
     value.unwrap_or(Value::Null)
+}
+
+/// What a queue may hold at most: its own limit, what dynamic thresholds leave to one queue of a shared buffer, or what flow control
+/// lets in over one link, which is all there is to go by where the queue itself has no limit.
+fn longest_queue(fabric: &FabricConfig) -> u64 {
+    let shared = fabric.buffer.map_or(u64::MAX, |buffer| {
+        let alpha = u128::from(buffer.alpha_eighths);
+        (u128::from(buffer.bytes) * alpha / (8 + alpha)) as u64
+    });
+    let flow = match fabric.flow {
+        FlowControl::None => u64::MAX,
+        FlowControl::Pause {
+            xoff_bytes,
+            headroom_bytes,
+            ..
+        } => xoff_bytes.saturating_add(headroom_bytes),
+        FlowControl::Credit { bytes } => bytes,
+    };
+    fabric.queue_bytes.min(shared).min(flow)
 }
 
 /// Bytes of a full data packet with all that is around it, and its payload: the framing of the reference figures.
