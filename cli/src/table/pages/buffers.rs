@@ -94,7 +94,7 @@ pub fn page(results: &Results) -> Page {
     }
     page.section(
         "A queue for each port",
-        "Marks from 37,350 to 145,250 B, or from a quarter to three quarters of a shorter queue; for DCQCN from a quarter of the queue to its end, with at most 20 %.",
+        "Marks from 37,350 to 145,250 B, or from a quarter to three quarters of a shorter queue, for all transports.",
         table,
     );
     let mut table = Table::new(head);
