@@ -125,7 +125,10 @@ mod tests {
         assert_eq!(Spread::of([2.001, 2.002]).show(2), "2.00");
         assert_eq!(Spread::of([]).show(2), "-");
         assert_eq!(Spread::of([-0.0]).show(0), "0");
-        assert_eq!(Spread::of([-0.01, -0.02, -0.06]).show(1), "0.0 (-0.1 to 0.0)");
+        assert_eq!(
+            Spread::of([-0.01, -0.02, -0.06]).show(1),
+            "0.0 (-0.1 to 0.0)"
+        );
     }
 
     #[test]

@@ -197,7 +197,10 @@ mod tests {
                 dashes += usize::from(cell == "-");
             }
             // Rows that are left out where it is to be quick have dashes, but not all have.
-            assert!(figures > dashes, "{name:?}: {figures} figures, {dashes} dashes");
+            assert!(
+                figures > dashes,
+                "{name:?}: {figures} figures, {dashes} dashes"
+            );
             for chart in &page.charts {
                 chart.svg().unwrap();
             }

@@ -111,7 +111,10 @@ impl Results {
         figure: impl Fn(&Report, &Report) -> F,
     ) -> String {
         let pairs = self.of(key).iter().zip(self.of(other));
-        shown(spread(pairs.map(|(run, other)| figure(run, other))), decimals)
+        shown(
+            spread(pairs.map(|(run, other)| figure(run, other))),
+            decimals,
+        )
     }
 }
 

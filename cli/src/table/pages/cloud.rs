@@ -92,7 +92,11 @@ mod tests {
         let ms = (group.ended_ns.unwrap() - group.started_ns.unwrap()) as f64 / 1e6;
         assert_eq!(time_ms(&report), Some(ms));
         for (flow, ns) in report.flows.iter_mut().zip(1..) {
-            flow.fct_ns = Some(if flow.group == 0 { 1_000_000 } else { ns * 1_000 });
+            flow.fct_ns = Some(if flow.group == 0 {
+                1_000_000
+            } else {
+                ns * 1_000
+            });
             flow.lost_bytes = if flow.group == 0 { 1_000 } else { 100 };
         }
         let last = report.flows.len() as f64;

@@ -194,7 +194,13 @@ mod tests {
     fn run(gbps: f64, low: f64, from: u32, until: u32) -> Report {
         let bins = (1..=160_u32).map(|n| n * 10);
         let goodput: Vec<f64> = bins
-            .map(|end| if end > from && end <= until { low } else { gbps })
+            .map(|end| {
+                if end > from && end <= until {
+                    low
+                } else {
+                    gbps
+                }
+            })
             .collect();
         report(&goodput)
     }
@@ -215,7 +221,10 @@ mod tests {
         let free = run(100.0, 100.0, 0, 0);
         assert_eq!(missing_us(&run(100.0, 89.0, 400, 600), &free), Some(100.0));
         assert_eq!(missing_us(&run(100.0, 91.0, 500, 600), &free), Some(0.0));
-        assert_eq!(missing_us(&run(100.0, 0.0, 1_400, 1_600), &free), Some(100.0));
+        assert_eq!(
+            missing_us(&run(100.0, 0.0, 1_400, 1_600), &free),
+            Some(100.0)
+        );
         assert_eq!(missing_us(&report(&[]), &free), None);
     }
 }

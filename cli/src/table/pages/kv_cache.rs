@@ -66,7 +66,9 @@ pub fn page(results: &Results) -> Page {
     let table = RUNS.table(
         results,
         &[
-            ("request, median us", 0, |report| Some(requests(report)?.p50)),
+            ("request, median us", 0, |report| {
+                Some(requests(report)?.p50)
+            }),
             ("request, max us", 0, |report| Some(requests(report)?.max)),
             ("transfer slowdown, p50", 2, |report| {
                 Some(slowdown(report)?.p50)

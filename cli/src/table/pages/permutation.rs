@@ -2,7 +2,8 @@
 
 use super::figures::{last_us, median_us};
 use super::rivals::{
-    self, INFINIBAND, INFINIBAND_STATIC, METAROCE, ROCE_PFC, Rival, ULTRA_ETHERNET, ULTRA_ETHERNET_TRIM,
+    self, INFINIBAND, INFINIBAND_STATIC, METAROCE, ROCE_PFC, Rival, ULTRA_ETHERNET,
+    ULTRA_ETHERNET_TRIM,
 };
 use super::{Experiment, Results, scenarios};
 use crate::table::chart::{Chart, Line, Scale};

@@ -8,7 +8,8 @@ use metaroce_sim::report::Table;
 use metaroce_sim::scenario::Report;
 
 /// Planes, and how many times the goodput of one the project asks of them.
-const PLANES: [(u32, Option<f64>); 4] = [(1, None), (2, Some(1.95)), (4, Some(3.85)), (8, Some(7.6))];
+const PLANES: [(u32, Option<f64>); 4] =
+    [(1, None), (2, Some(1.95)), (4, Some(3.85)), (8, Some(7.6))];
 /// So many planes of which one fails.
 const FAILING: [u32; 3] = [2, 4, 8];
 /// One connection for each host, and one between any two.
@@ -95,18 +96,14 @@ pub fn page(results: &Results) -> Page {
         "times one plane",
         "at least",
     ]);
-    let mut text =
-        "Delivered bytes over the time to the last delivery, all hosts.".to_owned();
+    let mut text = "Delivered bytes over the time to the last delivery, all hosts.".to_owned();
     for (planes, limit) in PLANES {
         let mut row = vec![planes.to_string()];
         for name in LOADS {
             let key = format!("{name} {planes}");
             let one = results.median(&format!("{name} 1"), goodput);
             let times = |report: &Report| Some(goodput(report) / one?);
-            row.extend([
-                results.show(&key, 1, goodput),
-                results.show(&key, 2, times),
-            ]);
+            row.extend([results.show(&key, 1, goodput), results.show(&key, 2, times)]);
             if let (Some(limit), Some(times)) = (limit, results.median(&key, times))
                 && times < limit
             {

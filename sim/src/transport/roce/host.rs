@@ -127,18 +127,15 @@ impl RoceHost {
 
     /// The index of a queue pair's responder.
     fn receiver(&mut self, peer: HostId, lane: u32) -> u32 {
-        let first = self
-            .first_receiver
-            .find(peer as usize)
-            .unwrap_or_else(|| {
-                let first = self.receivers.len();
-                self.first_receiver.set(peer as usize, first);
-                for lane in 0..node::lanes(self.config.queue_pairs) {
-                    let port = self.source_port(peer, lane);
-                    self.receivers.push(Receiver::new(peer, lane, port));
-                }
-                first
-            });
+        let first = self.first_receiver.find(peer as usize).unwrap_or_else(|| {
+            let first = self.receivers.len();
+            self.first_receiver.set(peer as usize, first);
+            for lane in 0..node::lanes(self.config.queue_pairs) {
+                let port = self.source_port(peer, lane);
+                self.receivers.push(Receiver::new(peer, lane, port));
+            }
+            first
+        });
         first as u32 + lane
     }
 

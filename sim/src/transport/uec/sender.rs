@@ -355,7 +355,8 @@ impl Sender {
             .nscc
             .as_ref()
             .map_or(config.nscc.network_rtt, Nscc::base_rtt);
-        let number = self.sleek.probe(now, base, self.more());
+        let (more, next) = (self.more(), self.flight.next_psn());
+        let number = self.sleek.probe(now, base, more, next);
         self.ask(PROBE, number)
     }
 
