@@ -232,6 +232,19 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_under_way_is_stopped() {
+        let text =
+            "schema = 1\ntransport = \"rocev2\"\nworkload = \"permutation\"\nrun.watch = \"1us\"";
+        let none: [&str; 0] = [];
+        let document = Document::parse("test", text, &none, &NoFiles).unwrap();
+        let interrupt = Interrupt::default();
+        interrupt.request();
+        let report = execute(&document.scenario, 1, &mut Stoppable(&interrupt)).unwrap();
+        assert_eq!(report.summary.end, "stopped");
+        assert!(report.summary.elapsed_ns < 10_000);
+    }
+
+    #[test]
     fn runs_are_compared_seed_by_seed() {
         let mut results = results(&[1.0, 3.0]);
         let others = vec![report(&[2.0]), report(&[3.0])];

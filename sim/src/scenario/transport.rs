@@ -240,3 +240,35 @@ fn longest_queue(fabric: &FabricConfig) -> u64 {
 
 /// Bytes of a full data packet with all that is around it, and its payload: the framing of the reference figures.
 pub(super) const REFERENCE_FRAME: (u64, u64) = (DATA_WIRE_BYTES, 4096);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::SharedBuffer;
+
+    #[test]
+    fn timeouts_follow_the_queue_that_there_can_be() {
+        let unlimited = FabricConfig {
+            queue_bytes: u64::MAX,
+            ..FabricConfig::default()
+        };
+        let shared = FabricConfig {
+            buffer: Some(SharedBuffer {
+                bytes: 2 << 20,
+                alpha_eighths: 8,
+            }),
+            ..unlimited.clone()
+        };
+        let credit = FabricConfig {
+            flow: FlowControl::Credit { bytes: 131_072 },
+            ..unlimited.clone()
+        };
+        let timeout =
+            |fabric: &FabricConfig| UecConfig::timeout_for(longest_queue(fabric), 100_000);
+        let drains = |bytes| Time::from_us(15) + Time::to_send(6 * bytes, 100_000);
+        assert_eq!(timeout(&FabricConfig::default()), drains(892_250));
+        assert_eq!(timeout(&shared), drains(1 << 20));
+        assert_eq!(timeout(&credit), drains(131_072));
+        assert_eq!(timeout(&unlimited), Time::from_us(1_000_015));
+    }
+}
