@@ -265,7 +265,7 @@ mod tests {
         };
         let timeout =
             |fabric: &FabricConfig| UecConfig::timeout_for(longest_queue(fabric), 100_000);
-        let drains = |bytes| Time::from_us(15) + Time::to_send(6 * bytes, 100_000);
+        let drains = |bytes: u64| Time::from_us(15) + Time::to_send(6 * bytes, 100_000);
         assert_eq!(timeout(&FabricConfig::default()), drains(892_250));
         assert_eq!(timeout(&shared), drains(1 << 20));
         assert_eq!(timeout(&credit), drains(131_072));

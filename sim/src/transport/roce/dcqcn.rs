@@ -42,7 +42,8 @@ pub struct DcqcnConfig {
 
 impl DcqcnConfig {
     /// The paper's (figure 14 and section 3), chosen for 40 Gb/s: CNP 50 us, g 1/256, K 55 us, T 55 us, B 10 MB, F 5, R_AI 40 Mb/s.
-    /// R_HAI is that of the authors' simulator (`bobzhuyb/ns3-rdma`); the paper names no least rate, this one is R_AI.
+    /// R_HAI is that of the authors' simulator (`bobzhuyb/ns3-rdma`); the paper names no least rate, this one is
+    /// that simulator's `MinRate`.
     pub const PAPER: Self = Self {
         cnp_interval: Time::from_us(50),
         decrease_interval: Time::ZERO,
@@ -54,7 +55,7 @@ impl DcqcnConfig {
         additive_mbps: 40,
         hyper_mbps: 200,
         hyper_grows: true,
-        minimum_mbps: 40,
+        minimum_mbps: 100,
         clamp_target: true,
     };
 
@@ -392,7 +393,7 @@ mod tests {
         for i in 0..100 {
             point.notified(&PAPER, us(20 + i));
         }
-        assert_eq!(point.rate_kbps(), 40_000);
+        assert_eq!(point.rate_kbps(), 100_000);
     }
 
     #[test]

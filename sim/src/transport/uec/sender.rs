@@ -286,7 +286,8 @@ impl Sender {
             self.sleek.drained(&order);
         }
         for psn in self.sleek.losses(&order, self.flight.has_lost()) {
-            if self.flight.lose(psn).is_some() {
+            if let Some(lost) = self.flight.lose(psn) {
+                self.entropies.feedback(lost.lane, Feedback::TimedOut);
                 self.sleek.resends(psn);
             }
         }

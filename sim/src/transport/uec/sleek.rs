@@ -2,8 +2,9 @@
 //! is not spraying, or a probe came back without delay while packets sent before it are unanswered.
 //!
 //! Constants are those of htsim's `uec.cpp` (`loss_retx_factor`, `min_retx_config`, `probe_first_trial_time`,
-//! `probe_retry_time`). One thing is not: htsim takes what was sent after a probe for lost, too, when it is answered; where many
-//! flows share a line that sent a sixth of all packets twice though none was lost.
+//! `probe_retry_time`). Two things are not. htsim takes what was sent after a probe for lost, too, when it is answered: where many
+//! flows share a line that sent a sixth of all packets twice though none was lost. And there a loss found here says nothing about its path
+//! (`penalizePath` is commented out); here it counts as a timeout, or a path that swallows packets would be used for ever.
 
 use core::ops::Range;
 
