@@ -82,8 +82,16 @@ const READY: [(&str, &[&str]); 10] = [
     ),
 ];
 
+const KINDS: [&str; 5] = [
+    "metaroce",
+    "rocev2",
+    "infiniband",
+    "ultra-ethernet",
+    "celeris",
+];
+
 #[test]
-fn every_ready_scenario_runs_to_its_end() {
+fn every_ready_scenario_runs_to_its_end_with_every_transport() {
     let folder = std::fs::read_dir(scenario("")).unwrap();
     let mut files: Vec<String> = folder
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -93,13 +101,17 @@ fn every_ready_scenario_runs_to_its_end() {
     known.sort_unstable();
     assert_eq!(files, known);
     for (file, overrides) in READY {
-        let path = scenario(file);
-        let mut arguments = vec![path.as_str(), "--json"];
-        arguments.extend(overrides.iter().flat_map(|set| ["--set", set]));
-        let summary: Value = serde_json::from_slice(&stdout(&arguments)).unwrap();
-        assert_eq!(summary["end"], "complete", "{file}");
-        assert_eq!(summary["conserved"], true, "{file}");
-        assert_eq!(format!("{}.toml", summary["name"].as_str().unwrap()), file);
+        for kind in KINDS {
+            let path = scenario(file);
+            let transport = format!("transport.kind={kind}");
+            let mut arguments = vec![path.as_str(), "--json", "--set", &transport];
+            arguments.extend(overrides.iter().flat_map(|set| ["--set", set]));
+            let summary: Value = serde_json::from_slice(&stdout(&arguments)).unwrap();
+            assert_eq!(summary["end"], "complete", "{file}, {kind}");
+            assert_eq!(summary["conserved"], true, "{file}, {kind}");
+            assert_eq!(summary["transport"], kind, "{file}");
+            assert_eq!(format!("{}.toml", summary["name"].as_str().unwrap()), file);
+        }
     }
 }
 
@@ -271,6 +283,27 @@ fn a_sweep_is_taken_up_where_it_ended() {
     assert_eq!(run_files(folder.path()), files);
     // More seeds are more files.
     assert_eq!(csv("1..4").lines().count(), 17);
+    // The same runs by other axes are known, and are called what they are now.
+    let files = run_files(folder.path());
+    let table = stdout(&[
+        &path,
+        "--set",
+        "fabric.shape.k=4",
+        "--set",
+        "workload.size_bytes=50000",
+        "--set",
+        "transport.kind=rocev2",
+        "--sweep",
+        "fabric.tiers.core.mbps=25000,100000",
+        "--out",
+        &out,
+    ]);
+    assert_eq!(run_files(folder.path()), files);
+    let table = String::from_utf8(table).unwrap();
+    assert!(
+        table.contains("| 25000 | 1 | 1 |") && table.contains("| 100000 | 1 | 1 |"),
+        "{table}"
+    );
 }
 
 #[test]

@@ -15,9 +15,13 @@ pub struct Spread {
 
 impl Spread {
     /// Of at least one value; of none, all are NaN.
+    ///
+    /// # Panics
+    /// If a value is not a finite number: a figure that does not exist is none, and not one of them.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
+        assert!(values.iter().all(|value| value.is_finite()), "{values:?}");
         values.sort_by(f64::total_cmp);
         let nan = f64::NAN;
         let n = values.len();
@@ -33,10 +37,22 @@ impl Spread {
         }
     }
 
-    /// `median (min to max)` with some decimals; only the median if all are equal.
+    /// `median (min to max)` with some decimals; only the median if all are equal, a dash if there are none.
     #[must_use]
     pub fn show(&self, decimals: usize) -> String {
-        let fixed = |value: f64| format!("{value:.decimals$}");
+        if self.median.is_nan() {
+            return "-".to_owned();
+        }
+        let fixed = |value: f64| {
+            let text = format!("{value:.decimals$}");
+            // What is rounded to zero from below is zero.
+            match text.strip_prefix('-') {
+                Some(rest) if rest.bytes().all(|byte| matches!(byte, b'0' | b'.')) => {
+                    rest.to_owned()
+                }
+                _ => text,
+            }
+        };
         let (min, median, max) = (fixed(self.min), fixed(self.median), fixed(self.max));
         if min == max {
             median
@@ -107,6 +123,18 @@ mod tests {
         assert_eq!(Spread::of([3.0, 1.0, 2.0]).show(1), "2.0 (1.0 to 3.0)");
         assert_eq!(Spread::of([1.0, 2.0]).median, 1.5);
         assert_eq!(Spread::of([2.001, 2.002]).show(2), "2.00");
+        assert_eq!(Spread::of([]).show(2), "-");
+        assert_eq!(Spread::of([-0.0]).show(0), "0");
+        assert_eq!(
+            Spread::of([-0.01, -0.02, -0.06]).show(1),
+            "0.0 (-0.1 to 0.0)"
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "NaN")]
+    fn what_is_no_number_has_no_spread() {
+        let _ = Spread::of([1.0, f64::NAN]);
     }
 
     #[test]

@@ -66,7 +66,14 @@ impl Time {
     pub const fn to_send(bytes: u64, mbps: u64) -> Self {
         match bytes.checked_mul(8_000_000) {
             Some(bits) => Self(bits / mbps),
-            None => Self((bytes as u128 * 8_000_000 / mbps as u128) as u64),
+            None => {
+                let ps = bytes as u128 * 8_000_000 / mbps as u128;
+                Self(if ps > u64::MAX as u128 {
+                    u64::MAX
+                } else {
+                    ps as u64
+                })
+            }
         }
     }
 }

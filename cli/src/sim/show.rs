@@ -84,6 +84,7 @@ pub fn report(report: &Report, seconds: f64) {
             },
         ),
         ("Longest queue", show_size(network.max_queue_bytes)),
+        ("Fullest switch", show_size(network.max_buffer_bytes)),
         ("Marked", show_count(network.marked)),
     ];
     if summary.lost_bytes > 0 {

@@ -81,9 +81,14 @@ impl Cell {
         folder.join("runs").join(&self.key).with_extension("json")
     }
 
+    /// The result that is there, as a run of the present grid: the axes may have been others when it was stored.
     fn load(&self, folder: &Path) -> Option<Done> {
         let text = std::fs::read(self.file(folder)).ok()?;
-        serde_json::from_slice(&text).ok()
+        let done = serde_json::from_slice::<Done>(&text).ok()?;
+        Some(Done {
+            values: self.values.clone(),
+            ..done
+        })
     }
 
     /// Writes a result so that it is there entirely or not at all.

@@ -122,14 +122,16 @@ impl Name {
     }
 }
 
-/// Measures a table.
+/// Measures a table; nothing is written if it was interrupted.
 ///
 /// # Errors
 /// If an experiment cannot be run, a run breaks the conservation laws, or a file cannot be written.
 pub fn run(args: &TableArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let table = args.name.table();
     let experiments = (table.experiments)(args.quick);
-    let results = results::run(&experiments, args, interrupt)?;
+    let Some(results) = results::run(&experiments, args, interrupt)? else {
+        return Ok(());
+    };
     let page = (table.page)(&results);
     let name = args.name.text();
     let mut command = format!("cargo run --release -- table {name} --out docs/results");
@@ -157,4 +159,76 @@ pub fn run(args: &TableArgs, interrupt: &Interrupt) -> Result<(), Failure> {
         )?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quick(name: Name) -> TableArgs {
+        TableArgs {
+            name,
+            seeds: 1,
+            jobs: None,
+            quick: true,
+            out: None,
+            quiet: true,
+        }
+    }
+
+    #[test]
+    fn every_table_has_figures_in_its_cells() {
+        for &name in Name::value_variants() {
+            let table = name.table();
+            let experiments = (table.experiments)(true);
+            let results = results::run(&experiments, &quick(name), &Interrupt::default());
+            let page = (table.page)(&results.unwrap().unwrap());
+            let text = page.markdown(&name.text(), "", 1);
+            let rows = text.lines().filter(|line| line.starts_with('|'));
+            let cells = rows.flat_map(|row| row.trim_matches('|').split('|'));
+            let (mut figures, mut dashes) = (0, 0);
+            for cell in cells.map(str::trim) {
+                for part in cell.split([' ', '(', ')']) {
+                    assert!(!matches!(part, "NaN" | "inf" | "-inf"), "{name:?}: {cell}");
+                    let zero = part.parse() == Ok(0.0_f64);
+                    assert!(!zero || !part.starts_with('-'), "{name:?}: {cell}");
+                }
+                figures += usize::from(cell.parse::<f64>().is_ok());
+                dashes += usize::from(cell == "-");
+            }
+            // Rows that are left out where it is to be quick have dashes, but not all have.
+            assert!(
+                figures > dashes,
+                "{name:?}: {figures} figures, {dashes} dashes"
+            );
+            for chart in &page.charts {
+                chart.svg().unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn settings_that_are_made_are_read_for_all_sizes() {
+        let none = metaroce_sim::scenario::NoFiles;
+        for &name in Name::value_variants() {
+            for experiment in (name.table().experiments)(false) {
+                metaroce_sim::scenario::Document::parse(
+                    &experiment.key,
+                    experiment.scenario,
+                    &experiment.set,
+                    &none,
+                )
+                .unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_runs_and_leaves_no_table() {
+        let interrupt = Interrupt::default();
+        interrupt.request();
+        let experiments = (Name::Permutation.table().experiments)(true);
+        let results = results::run(&experiments, &quick(Name::Permutation), &interrupt);
+        assert!(results.unwrap().is_none());
+    }
 }

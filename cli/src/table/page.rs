@@ -38,6 +38,14 @@ impl Page {
             .push((heading.to_owned(), text.to_owned(), table));
     }
 
+    /// Adds the list of what the transports and their fabrics were.
+    pub fn transports(&mut self, scenario: &str, table: Table) {
+        let text = format!(
+            "`scenarios/{scenario}.toml` with what the page says, and for each transport what it is made for:"
+        );
+        self.section("Transports and their fabrics", &text, table);
+    }
+
     /// The page as markdown.
     pub fn markdown(&self, name: &str, command: &str, seeds: u64) -> String {
         let mut text = format!(

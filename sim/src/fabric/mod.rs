@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::network::Network;
 use crate::packet::HostId;
 use crate::port::{FlowControl, Node, PortConfig, PortId};
+use crate::random::Probability;
 use crate::switch::{SharedBuffer, Spray, SwitchConfig};
 use crate::time::Time;
 use crate::topology::{ACK_WIRE_BYTES, BASE_RTT, DATA_WIRE_BYTES};
@@ -104,6 +105,8 @@ pub struct FabricConfig {
     pub mark_low_bytes: u64,
     /// ... and are certain from this on. [`u64::MAX`] in both: no ECN.
     pub mark_high_bytes: u64,
+    /// The share of packets that are marked just below that (RED's greatest probability).
+    pub mark_probability: Probability,
     /// The control class has a queue of its own that goes first.
     pub priority: bool,
     /// Full queues trim.
@@ -128,6 +131,7 @@ impl Default for FabricConfig {
             queue_bytes: PortConfig::REFERENCE.queue_bytes,
             mark_low_bytes: PortConfig::REFERENCE.mark_low_bytes,
             mark_high_bytes: PortConfig::REFERENCE.mark_high_bytes,
+            mark_probability: PortConfig::REFERENCE.mark_probability,
             priority: true,
             trim: false,
             flow: FlowControl::None,
@@ -346,6 +350,7 @@ impl Plane<'_> {
             queue_bytes: self.config.queue_bytes,
             mark_low_bytes: self.config.mark_low_bytes,
             mark_high_bytes: self.config.mark_high_bytes,
+            mark_probability: self.config.mark_probability,
             priority: self.config.priority,
             trim: self.config.trim,
             flow: self.config.flow,

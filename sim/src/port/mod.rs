@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::faults::{Drop, Faults};
 use crate::packet::{Class, Ecn, HostId, Packet, PacketId, Packets};
-use crate::random::{Purpose, Stream};
+use crate::random::{Probability, Purpose, Stream};
 use crate::time::Time;
 
 /// The index of a port in its network.
@@ -412,7 +412,13 @@ impl Port {
         if backlog < low {
             return false;
         }
-        backlog >= high || self.marking.below(high - low) < backlog - low
+        if backlog >= high {
+            return true;
+        }
+        // Two draws only where both decide: what is certain must not move the stream.
+        let rises = self.marking.below(high - low) < backlog - low;
+        let most = self.config.mark_probability;
+        rises && (most == Probability::ONE || self.marking.chance(most))
     }
 }
 
@@ -495,6 +501,21 @@ mod tests {
                 .is_ok()
         );
         assert_eq!(packets.get(deaf).ecn, Ecn::NotEct);
+    }
+
+    #[test]
+    fn marks_rise_to_a_share_before_they_are_certain() {
+        let mut port = port(PortConfig {
+            mark_low_bytes: 100_000,
+            mark_high_bytes: 200_000,
+            mark_probability: Probability::new(0.2),
+            ..PortConfig::HOST
+        });
+        let mut share = |backlog| (0..10_000).filter(|_| port.marks(backlog)).count();
+        assert_eq!((share(99_999), share(200_000)), (0, 10_000));
+        let (middle, end) = (share(150_000), share(199_999));
+        assert!((850..1_150).contains(&middle), "{middle}");
+        assert!((1_850..2_150).contains(&end), "{end}");
     }
 
     #[test]

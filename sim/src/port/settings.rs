@@ -1,6 +1,7 @@
 //! What a port is told, and what it has seen.
 
 use crate::faults::DROP_REASONS;
+use crate::random::Probability;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -37,10 +38,12 @@ pub struct PortConfig {
     pub delay: Time,
     /// Most bytes in the queue, the packet on the line included.
     pub queue_bytes: u64,
-    /// Below this backlog nothing is marked; from here to `mark_high_bytes` the probability rises to 1.
+    /// Below this backlog nothing is marked; from here to `mark_high_bytes` the probability rises to `mark_probability`.
     pub mark_low_bytes: u64,
     /// From this backlog on every ECN-capable packet is marked.
     pub mark_high_bytes: u64,
+    /// How many are marked just below `mark_high_bytes`.
+    pub mark_probability: Probability,
     /// The control class has a queue of its own that goes first.
     pub priority: bool,
     /// A data packet that finds no room loses its payload, and its header goes to the control queue, which then has a limit
@@ -61,6 +64,7 @@ impl PortConfig {
         queue_bytes: 892_250,
         mark_low_bytes: 37_350,
         mark_high_bytes: 145_250,
+        mark_probability: Probability::ONE,
         priority: true,
         trim: false,
         flow: FlowControl::None,

@@ -103,6 +103,8 @@ pub struct NetworkFigures {
     pub blocked_ns: u64,
     /// The longest queue of a switch port.
     pub max_queue_bytes: u64,
+    /// The most that the queues of a switch held together.
+    pub max_buffer_bytes: u64,
     /// Packets for which there was no way.
     pub unroutable: u64,
     /// Packets that came though a pause was asked for in time.
@@ -419,6 +421,10 @@ pub(super) fn network(ports: &[PortFigures], network: &crate::network::Network) 
     let mut sum = NetworkFigures {
         unroutable: network.unroutable(),
         overrun: network.overrun(),
+        max_buffer_bytes: (0..network.switches() as u32)
+            .map(|switch| network.max_used_bytes(switch))
+            .max()
+            .unwrap_or(0),
         ..NetworkFigures::default()
     };
     for reason in DROP_NAMES {

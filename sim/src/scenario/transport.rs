@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::error::ScenarioError;
 use crate::fabric::{FabricConfig, Tier};
+use crate::port::FlowControl;
 use crate::time::Time;
 use crate::topology::DATA_WIRE_BYTES;
 use crate::transport::celeris::CelerisConfig;
@@ -210,7 +211,7 @@ pub(super) fn defaults(kind: &str, preset: Option<&str>, fabric: &FabricConfig) 
         "ultra-ethernet" => serde_json::to_value(UecConfig::new(
             host,
             round_trip,
-            fabric.queue_bytes,
+            longest_queue(fabric),
             fabric.trim,
         )),
         _ => Ok(Value::Null),
@@ -218,5 +219,56 @@ pub(super) fn defaults(kind: &str, preset: Option<&str>, fabric: &FabricConfig) 
     value.unwrap_or(Value::Null)
 }
 
+/// What a queue may hold at most: its own limit, what dynamic thresholds leave to one queue of a shared buffer, or what flow control
+/// lets in over one link, which is all there is to go by where the queue itself has no limit.
+fn longest_queue(fabric: &FabricConfig) -> u64 {
+    let shared = fabric.buffer.map_or(u64::MAX, |buffer| {
+        let alpha = u128::from(buffer.alpha_eighths);
+        (u128::from(buffer.bytes) * alpha / (8 + alpha)) as u64
+    });
+    let flow = match fabric.flow {
+        FlowControl::None => u64::MAX,
+        FlowControl::Pause {
+            xoff_bytes,
+            headroom_bytes,
+            ..
+        } => xoff_bytes.saturating_add(headroom_bytes),
+        FlowControl::Credit { bytes } => bytes,
+    };
+    fabric.queue_bytes.min(shared).min(flow)
+}
+
 /// Bytes of a full data packet with all that is around it, and its payload: the framing of the reference figures.
 pub(super) const REFERENCE_FRAME: (u64, u64) = (DATA_WIRE_BYTES, 4096);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::switch::SharedBuffer;
+
+    #[test]
+    fn timeouts_follow_the_queue_that_there_can_be() {
+        let unlimited = FabricConfig {
+            queue_bytes: u64::MAX,
+            ..FabricConfig::default()
+        };
+        let shared = FabricConfig {
+            buffer: Some(SharedBuffer {
+                bytes: 2 << 20,
+                alpha_eighths: 8,
+            }),
+            ..unlimited.clone()
+        };
+        let credit = FabricConfig {
+            flow: FlowControl::Credit { bytes: 131_072 },
+            ..unlimited.clone()
+        };
+        let timeout =
+            |fabric: &FabricConfig| UecConfig::timeout_for(longest_queue(fabric), 100_000);
+        let drains = |bytes: u64| Time::from_us(15) + Time::to_send(6 * bytes, 100_000);
+        assert_eq!(timeout(&FabricConfig::default()), drains(892_250));
+        assert_eq!(timeout(&shared), drains(1 << 20));
+        assert_eq!(timeout(&credit), drains(131_072));
+        assert_eq!(timeout(&unlimited), Time::from_us(1_000_015));
+    }
+}

@@ -1,20 +1,16 @@
 //! How much buffer is needed?
 
-use super::rivals::{METAROCE, ROCE_LOSSY, Rival, ULTRA_ETHERNET};
-use super::{Experiment, Results, queue_kb, scenarios};
+use super::figures::{busbw, queue_kb, sent_again};
+use super::rivals::{self, METAROCE, ROCE_LOSSY, Rival, ULTRA_ETHERNET};
+use super::{Experiment, Results, scenarios};
 use crate::table::chart::{Chart, Line, Scale};
 use crate::table::page::Page;
 use metaroce_sim::report::Table;
-use metaroce_sim::scenario::Report;
 
 const RIVALS: [Rival; 3] = [METAROCE, ULTRA_ETHERNET, ROCE_LOSSY];
-const QUEUES: [u32; 5] = [50_000, 100_000, 178_450, 446_125, 892_250];
-const SHARED: [&str; 3] = ["1MiB", "2MiB", "16MiB"];
-
-/// Marks in the same ratio to the queue as the reference up to its own.
-fn marks(queue: u32) -> (u32, u32) {
-    (37_350.min(queue / 4), 145_250.min(queue * 3 / 4))
-}
+const QUEUES: [u64; 5] = [50_000, 100_000, 178_450, 446_125, 892_250];
+/// Buffers of a switch, MiB.
+const SHARED: [u64; 3] = [1, 2, 16];
 
 /// What the page needs.
 pub fn experiments(quick: bool) -> Vec<Experiment> {
@@ -22,10 +18,10 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
     let mut all = Vec::new();
     for rival in RIVALS {
         for queue in QUEUES {
-            let (low, high) = marks(queue);
             let set = format!(
-                "fabric.buffer=none;fabric.queue_bytes={queue};fabric.mark_low_bytes={low};fabric.mark_high_bytes={high};workload.size_bytes={bytes};run.limit=2s;{}",
-                rival.set()
+                "fabric.buffer=none;fabric.queue_bytes={queue};workload.size_bytes={bytes};run.limit=2s;{};{}",
+                rival.unmarked(),
+                rival.marks.set(queue)
             );
             all.push(Experiment::new(
                 format!("{queue} {}", rival.name),
@@ -35,18 +31,20 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
         }
         for shared in SHARED {
             let set = format!(
-                "fabric.buffer.bytes={shared};workload.size_bytes={bytes};run.limit=2s;{}",
-                rival.set()
+                "fabric.buffer.bytes={shared}MiB;workload.size_bytes={bytes};run.limit=2s;{};{}",
+                rival.unmarked(),
+                // At alpha 1 a queue that is alone gets half of the buffer.
+                rival.marks.set(shared << 19)
             );
             all.push(Experiment::new(
-                format!("{shared} {}", rival.name),
+                format!("{shared} MiB {}", rival.name),
                 scenarios::BUFFERS,
                 &set,
             ));
         }
         let set = format!(
             "fabric.ecn=false;fabric.buffer=none;fabric.queue_bytes=892250;workload.size_bytes={bytes};run.limit=2s;{}",
-            rival.set()
+            rival.unmarked()
         );
         all.push(Experiment::new(
             format!("no ECN {}", rival.name),
@@ -69,17 +67,20 @@ pub fn page(results: &Results) -> Page {
         "p99 of transfers, us",
         "sent again",
         "longest queue, kB",
+        "fullest switch, kB",
     ];
     let row = |buffer: &str, key: &str, rival: &Rival| {
         let key = format!("{key} {}", rival.name);
-        let show = |decimals, figure: fn(&Report) -> f64| results.show(&key, decimals, figure);
         [
             buffer.to_owned(),
             rival.name.to_owned(),
-            show(2, |report| report.summary.busbw_gbps.p50),
-            show(0, |report| report.summary.fct_us.p99),
-            show(0, |report| report.summary.counters.retransmissions as f64),
-            show(0, queue_kb),
+            results.show(&key, 2, busbw),
+            results.show(&key, 0, |report| report.summary.fct_us.p99),
+            results.show(&key, 0, sent_again),
+            results.show(&key, 0, queue_kb),
+            results.show(&key, 0, |report| {
+                report.summary.network.max_buffer_bytes as f64 / 1e3
+            }),
         ]
     };
     let mut table = Table::new(head);
@@ -93,33 +94,28 @@ pub fn page(results: &Results) -> Page {
     }
     page.section(
         "A queue for each port",
-        "Marks from 37,350 to 145,250 B, or from a quarter to three quarters of a shorter queue.",
+        "Marks from 37,350 to 145,250 B, or from a quarter to three quarters of a shorter queue, for all transports.",
         table,
     );
     let mut table = Table::new(head);
     for shared in SHARED {
         for rival in &RIVALS {
-            table.row(row(shared, shared, rival));
+            let name = format!("{shared} MiB");
+            table.row(row(&name, &name, rival));
         }
     }
     page.section(
         "A buffer shared by the ports of a switch",
-        "Dynamic thresholds, alpha 1.",
+        "Dynamic thresholds, alpha 1. Marks as for a queue of half the buffer, the most that one alone gets.",
         table,
     );
     let lines = RIVALS.iter().map(|rival| Line {
         name: rival.name.to_owned(),
         points: QUEUES
             .iter()
-            .map(|queue| {
-                (
-                    f64::from(*queue) / 1e3,
-                    results
-                        .spread(&format!("{queue} {}", rival.name), |report| {
-                            report.summary.busbw_gbps.p50
-                        })
-                        .median,
-                )
+            .filter_map(|queue| {
+                let y = results.median(&format!("{queue} {}", rival.name), busbw)?;
+                Some((*queue as f64 / 1e3, y))
             })
             .collect(),
     });
@@ -127,7 +123,8 @@ pub fn page(results: &Results) -> Page {
         title: "all-to-all: bus bandwidth by queue length".to_owned(),
         axes: ("kB for each port".to_owned(), "Gbit/s".to_owned()),
         x: Scale::Logarithmic,
-        lines: lines.collect(),
+        lines: lines.filter(|line| !line.points.is_empty()).collect(),
     });
+    page.transports("buffers", rivals::table(&RIVALS, false));
     page
 }

@@ -14,6 +14,8 @@ pub struct ByLoad {
     pub loads: &'static [&'static str],
     /// The transports.
     pub rivals: &'static [Rival],
+    /// Switches mark; if not, no transport has marks of its own.
+    pub marked: bool,
     /// What is set where it is to be quick, between semicolons.
     pub quick: &'static str,
 }
@@ -22,8 +24,10 @@ fn key(load: &str, rival: &Rival) -> String {
     format!("{load} {}", rival.name)
 }
 
+/// A figure of a run.
+pub type Figure = fn(&Report) -> Option<f64>;
 /// A column: its head, decimals and figure.
-pub type Column = (&'static str, usize, fn(&Report) -> f64);
+pub type Column = (&'static str, usize, Figure);
 
 impl ByLoad {
     /// The runs: where it is to be quick only the first load.
@@ -31,7 +35,11 @@ impl ByLoad {
         let loads = if quick { &self.loads[..1] } else { self.loads };
         let less = if quick { self.quick } else { "" };
         let one = |load: &&'static str, rival: &Rival| {
-            let set = rival.set();
+            let set = if self.marked {
+                rival.set()
+            } else {
+                rival.unmarked()
+            };
             let set = format!("background.load_percent={load}%;run.limit=1s;{set};{less}");
             Experiment::new(key(load, rival), self.scenario, &set)
         };
@@ -61,22 +69,10 @@ impl ByLoad {
     }
 
     /// A line for each transport, as far as its runs were complete.
-    pub fn chart(
-        &self,
-        results: &Results,
-        title: &str,
-        unit: &str,
-        figure: fn(&Report) -> f64,
-    ) -> Chart {
+    pub fn chart(&self, results: &Results, title: &str, unit: &str, figure: Figure) -> Chart {
         let point = |load: &&'static str, rival: &Rival| {
-            let key = key(load, rival);
-            let complete = |report: &Report| report.summary.end == "complete";
-            let x = load.parse().ok()?;
-            results
-                .of(&key)
-                .iter()
-                .any(complete)
-                .then(|| (x, results.spread(&key, figure).median))
+            let y = results.median(&key(load, rival), figure)?;
+            Some((load.parse().ok()?, y))
         };
         let line = |rival: &Rival| Line {
             name: rival.name.to_owned(),

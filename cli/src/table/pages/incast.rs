@@ -1,7 +1,10 @@
 //! Many senders, one receiver.
 
-use super::rivals::{INFINIBAND_STATIC, ROCE_PFC, Rival, ULTRA_ETHERNET, ULTRA_ETHERNET_TRIM};
-use super::{Experiment, Results, last_us, queue_kb, scenarios};
+use super::figures::{last_us, queue_kb, sent_again};
+use super::rivals::{
+    self, INFINIBAND_STATIC, METAROCE, ROCE_PFC, Rival, ULTRA_ETHERNET, ULTRA_ETHERNET_TRIM,
+};
+use super::{Experiment, Results, scenarios};
 use crate::table::chart::{Chart, Line, Scale};
 use crate::table::page::Page;
 use metaroce_sim::report::Table;
@@ -88,17 +91,16 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
     all
 }
 
-fn first_us(report: &Report) -> f64 {
-    report
+fn first_us(report: &Report) -> Option<f64> {
+    let first = report
         .flows
         .iter()
         .filter_map(|flow| {
             flow.acknowledged_ns
                 .map(|at| at.saturating_sub(flow.started_ns.unwrap_or(0)))
         })
-        .min()
-        .unwrap_or(0) as f64
-        / 1e3
+        .min()?;
+    Some(first as f64 / 1e3)
 }
 
 /// The page.
@@ -132,9 +134,7 @@ pub fn page(results: &Results) -> Page {
                 limit,
                 &results.show(&key, 0, first_us),
                 &results.show(&key, 4, |report| report.summary.jain),
-                &results.show(&key, 0, |report| {
-                    report.summary.counters.retransmissions as f64
-                }),
+                &results.show(&key, 0, sent_again),
                 &results.show(&key, 0, |report| report.summary.counters.fences as f64),
                 &results.show(&key, 0, queue_kb),
             ]);
@@ -158,6 +158,9 @@ pub fn page(results: &Results) -> Page {
     for (case, _, _, _) in CASES.into_iter().take(2) {
         for name in std::iter::once("64 paths").chain(RIVALS.iter().map(|rival| rival.name)) {
             let key = format!("{case} {name}");
+            if !results.has(&key) {
+                continue;
+            }
             table.row([
                 case,
                 if name == "64 paths" {
@@ -168,9 +171,7 @@ pub fn page(results: &Results) -> Page {
                 &results.show(&key, 0, last_us),
                 &results.show(&key, 0, first_us),
                 &results.show(&key, 4, |report| report.summary.jain),
-                &results.show(&key, 0, |report| {
-                    report.summary.counters.retransmissions as f64
-                }),
+                &results.show(&key, 0, sent_again),
                 &results.show(&key, 0, |report| report.summary.network.pauses as f64),
             ]);
         }
@@ -202,5 +203,7 @@ pub fn page(results: &Results) -> Page {
         x: Scale::Linear,
         lines: lines.filter(|line| !line.points.is_empty()).collect(),
     });
+    let all: Vec<Rival> = [METAROCE].into_iter().chain(RIVALS).collect();
+    page.transports("incast", rivals::table(&all, true));
     page
 }

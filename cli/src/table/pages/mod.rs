@@ -5,6 +5,7 @@ pub mod by_load;
 pub mod cloud;
 pub mod collectives;
 pub mod failure;
+pub mod figures;
 pub mod incast;
 pub mod kv_cache;
 pub mod loss;
@@ -14,7 +15,6 @@ pub mod rivals;
 pub mod scale_across;
 
 use super::results::{Experiment, Results};
-use metaroce_sim::scenario::Report;
 
 /// The ready scenarios.
 mod scenarios {
@@ -33,25 +33,4 @@ mod scenarios {
     scenario!(PERMUTATION, "permutation");
     scenario!(PLANES, "planes");
     scenario!(SCALE_ACROSS, "scale-across");
-}
-
-/// When the last transfer was acknowledged, us.
-fn last_us(report: &Report) -> f64 {
-    report.summary.acknowledged_us.max
-}
-
-/// The middle transfer, us.
-fn median_us(report: &Report) -> f64 {
-    report.summary.acknowledged_us.p50
-}
-
-/// The longest queue of any port, kB.
-fn queue_kb(report: &Report) -> f64 {
-    report
-        .ports
-        .iter()
-        .map(|port| port.max_queue_bytes)
-        .max()
-        .unwrap_or(0) as f64
-        / 1e3
 }

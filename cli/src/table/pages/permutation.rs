@@ -1,15 +1,17 @@
 //! Everyone sends to someone else: how even are the paths used?
 
+use super::figures::{last_us, median_us};
 use super::rivals::{
-    INFINIBAND, INFINIBAND_STATIC, ROCE_PFC, Rival, ULTRA_ETHERNET, ULTRA_ETHERNET_TRIM,
+    self, INFINIBAND, INFINIBAND_STATIC, METAROCE, ROCE_PFC, Rival, ULTRA_ETHERNET,
+    ULTRA_ETHERNET_TRIM,
 };
-use super::{Experiment, Results, last_us, median_us, scenarios};
+use super::{Experiment, Results, scenarios};
 use crate::table::chart::{Chart, Line, Scale};
 use crate::table::page::Page;
 use metaroce_sim::report::Table;
 
-/// Hosts, ports of a switch, published tail (converted to our frames) with 128 paths.
-const SIZES: [(u32, u32, f64); 3] = [(16, 4, 197.0), (128, 8, 205.1), (1024, 16, 203.6)];
+/// Hosts, and ports of a switch.
+const SIZES: [(u32, u32); 3] = [(16, 4), (128, 8), (1024, 16)];
 const PATHS: [u32; 6] = [4, 8, 16, 32, 64, 128];
 const RIVALS: [Rival; 5] = [
     ULTRA_ETHERNET,
@@ -51,7 +53,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             scenarios::PERMUTATION,
             &format!("{SINGLE};{settle}"),
         ));
-        for (hosts, k, _) in SIZES.into_iter().take(if quick { 1 } else { 3 }) {
+        for (hosts, k) in SIZES.into_iter().take(if quick { 1 } else { 3 }) {
             all.push(Experiment::new(
                 format!("{hosts} 64 {name}"),
                 scenarios::PERMUTATION,
@@ -59,7 +61,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             ));
         }
     }
-    for (hosts, k, _) in SIZES.into_iter().take(if quick { 1 } else { 2 }) {
+    for (hosts, k) in SIZES.into_iter().take(if quick { 1 } else { 2 }) {
         for paths in PATHS.into_iter().filter(|&paths| paths != 64) {
             all.push(Experiment::new(
                 format!("{hosts} {paths} fresh"),
@@ -114,6 +116,9 @@ pub fn page(results: &Results) -> Page {
     ]);
     for (hosts, limit) in [("16", "199"), ("128", "207"), ("1024", "210")] {
         let key = |state| format!("{hosts} 64 {state}");
+        if !results.has(&key("fresh")) {
+            continue;
+        }
         table.row([
             format!("{hosts} hosts").as_str(),
             &show(&key("fresh"), last_us),
@@ -123,6 +128,9 @@ pub fn page(results: &Results) -> Page {
         ]);
     }
     for ((name, _), limit) in special("").iter().zip(["240", "215", "740"]) {
+        if !results.has(name) {
+            continue;
+        }
         table.row([
             *name,
             &show(name, last_us),
@@ -188,14 +196,9 @@ pub fn page(results: &Results) -> Page {
         name: format!("{hosts} hosts"),
         points: PATHS
             .into_iter()
-            .filter(|paths| results.has(&format!("{hosts} {paths} fresh")))
-            .map(|paths| {
-                (
-                    f64::from(paths),
-                    results
-                        .spread(&format!("{hosts} {paths} fresh"), last_us)
-                        .median,
-                )
+            .filter_map(|paths| {
+                let y = results.median(&format!("{hosts} {paths} fresh"), last_us)?;
+                Some((f64::from(paths), y))
             })
             .collect(),
     };
@@ -209,5 +212,7 @@ pub fn page(results: &Results) -> Page {
             .filter(|line| !line.points.is_empty())
             .collect(),
     });
+    let all: Vec<Rival> = [METAROCE].into_iter().chain(RIVALS).collect();
+    page.transports("permutation", rivals::table(&all, true));
     page
 }

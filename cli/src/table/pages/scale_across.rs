@@ -1,5 +1,6 @@
 //! Two sites, and milliseconds between them.
 
+use super::figures::{PAYLOAD_GBPS, Window, sent_again};
 use super::{Experiment, Results, scenarios};
 use crate::table::chart::{Chart, Line, Scale};
 use crate::table::page::Page;
@@ -33,17 +34,13 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
     all
 }
 
-/// The payload rate of a line, each way.
-const LINE: f64 = 97.2;
-
-/// Goodput at the receivers over a span after the start, percent of the two lines.
-fn share(report: &Report, from_ms: f64, until_ms: f64) -> f64 {
-    let bins = report
-        .series
-        .iter()
-        .filter(|bin| (from_ms..until_ms).contains(&(bin.time_ns as f64 / 1e6)));
-    let rates: Vec<f64> = bins.map(|bin| bin.goodput_gbps).collect();
-    rates.iter().sum::<f64>() / rates.len().max(1) as f64 / (2.0 * LINE) * 100.0
+/// Goodput at the receivers over a span after the start, percent of the payload rate of the two lines.
+fn share(report: &Report, from_ms: f64, until_ms: f64) -> Option<f64> {
+    let window = Window {
+        from_us: from_ms * 1e3,
+        until_us: until_ms * 1e3,
+    };
+    Some(window.goodput(report)? / (2.0 * PAYLOAD_GBPS) * 100.0)
 }
 
 /// The page.
@@ -79,9 +76,7 @@ pub fn page(results: &Results) -> Page {
                 trip(3.0),
                 trip(4.0),
                 results.show(&key, 1, |report| share(report, 22.5, 62.5)),
-                results.show(&key, 0, |report| {
-                    report.summary.counters.retransmissions as f64
-                }),
+                results.show(&key, 0, sent_again),
                 results.show(&key, 1, |report| report.summary.fct_us.max / 1e3),
             ]);
         }
@@ -108,4 +103,18 @@ pub fn page(results: &Results) -> Page {
         lines,
     });
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::tests::report;
+    use super::*;
+
+    #[test]
+    fn a_share_is_that_of_both_lines() {
+        let report = report(&[0.0, PAYLOAD_GBPS, 2.0 * PAYLOAD_GBPS]);
+        let share = share(&report, 0.01, 0.03).unwrap();
+        assert!((share - 75.0).abs() < 1e-9, "{share}");
+        assert_eq!(super::share(&report, 0.03, 0.05), None);
+    }
 }

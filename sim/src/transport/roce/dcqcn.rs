@@ -42,8 +42,8 @@ pub struct DcqcnConfig {
 
 impl DcqcnConfig {
     /// The paper's (figure 14 and section 3), chosen for 40 Gb/s: CNP 50 us, g 1/256, K 55 us, T 55 us, B 10 MB, F 5, R_AI 40 Mb/s.
-    /// R_HAI is that of the authors' simulator (`bobzhuyb/ns3-rdma`); the paper names no least rate, this one is that of
-    /// [`DcqcnConfig::CONNECTX_100G`].
+    /// R_HAI is that of the authors' simulator (`bobzhuyb/ns3-rdma`); the paper names no least rate, this one is
+    /// that simulator's `MinRate`.
     pub const PAPER: Self = Self {
         cnp_interval: Time::from_us(50),
         decrease_interval: Time::ZERO,
@@ -78,13 +78,14 @@ impl DcqcnConfig {
     };
 
     /// The vendor's settings as Li et al. (HPCC, SIGCOMM 2019, and the simulator published with it) ran DCQCN at 100 Gb/s: increases in
-    /// proportion to the line, 5 and 50 Mb/s at 25 Gb/s, by the timer alone, with a least rate of 100 Mb/s.
+    /// proportion to the line, 5 and 50 Mb/s at 25 Gb/s, by the timer alone, with a least rate of 1 Gb/s (`MIN_RATE` of its `run.py`).
+    /// Its switches mark from 400 to 1,600 kB with at most 20 % at 100 Gb/s.
     pub const CONNECTX_100G: Self = Self {
         increase_bytes: None,
         hyper_grows: false,
         additive_mbps: 20,
         hyper_mbps: 200,
-        minimum_mbps: 100,
+        minimum_mbps: 1_000,
         ..Self::CONNECTX
     };
 }

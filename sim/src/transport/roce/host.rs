@@ -11,6 +11,7 @@ use crate::packet::{Class, Ecn, HostId, Packet, Segment};
 use crate::random::{Purpose, Stream};
 use crate::simulation::Station;
 use crate::time::Time;
+use crate::transport::directory::Directory;
 
 const DATA: u8 = 0;
 const ACKNOWLEDGMENT: u8 = 1;
@@ -19,9 +20,6 @@ const CNP: u8 = 3;
 
 const LAST: u8 = 1;
 const ASK: u8 = 2;
-
-/// No queue pair to this peer yet.
-const NONE: u32 = u32::MAX;
 
 /// The first of the UDP source ports of RoCEv2, 0xc000 to 0xffff (Linux: `IB_ROCE_UDP_ENCAP_VALID_PORT_MIN`).
 const FIRST_SOURCE_PORT: u16 = 0xc000;
@@ -47,8 +45,8 @@ pub struct RoceHost {
     senders: Vec<Sender>,
     receivers: Vec<Receiver>,
     /// By peer: the first of its queue pairs in `senders` and in `receivers`, which are made when they are used first.
-    first_sender: Vec<u32>,
-    first_receiver: Vec<u32>,
+    first_sender: Directory,
+    first_receiver: Directory,
     replies: VecDeque<Reply>,
     /// Queue pairs that may send, one packet each in turn.
     round: VecDeque<u32>,
@@ -70,8 +68,8 @@ impl RoceHost {
             seed,
             senders: Vec::new(),
             receivers: Vec::new(),
-            first_sender: Vec::new(),
-            first_receiver: Vec::new(),
+            first_sender: Directory::default(),
+            first_receiver: Directory::default(),
             replies: VecDeque::new(),
             round: VecDeque::new(),
             paced: BinaryHeap::new(),
@@ -92,12 +90,11 @@ impl RoceHost {
         let Congestion::Dcqcn(dcqcn) = self.config.congestion else {
             return None;
         };
-        let first = *self.first_sender.get(peer as usize)?;
+        let first = self.first_sender.find(peer as usize)?;
+        let lanes = node::lanes(self.config.queue_pairs) as usize;
         let mut sum = 0;
-        for lane in 0..node::lanes(self.config.queue_pairs) {
-            if first != NONE
-                && let Some(sender) = self.senders.get_mut((first + lane) as usize)
-                && sender.deadline(&self.config) != Time::NEVER
+        for sender in &mut self.senders[first..first + lanes] {
+            if sender.deadline(&self.config) != Time::NEVER
                 && let Some(reaction) = &mut sender.reaction
             {
                 reaction.advance(&dcqcn, now);
@@ -115,29 +112,31 @@ impl RoceHost {
 
     /// The index of a queue pair's requester.
     fn sender(&mut self, peer: HostId, lane: u32) -> u32 {
-        let first = slot(&mut self.first_sender, peer);
-        if *first == NONE {
-            *first = self.senders.len() as u32;
+        let first = self.first_sender.find(peer as usize).unwrap_or_else(|| {
+            let first = self.senders.len();
+            self.first_sender.set(peer as usize, first);
             for lane in 0..node::lanes(self.config.queue_pairs) {
                 let port = self.source_port(peer, lane);
                 self.senders
                     .push(Sender::new(&self.config, peer, lane, port));
             }
-        }
-        self.first_sender[peer as usize] + lane
+            first
+        });
+        first as u32 + lane
     }
 
     /// The index of a queue pair's responder.
     fn receiver(&mut self, peer: HostId, lane: u32) -> u32 {
-        let first = slot(&mut self.first_receiver, peer);
-        if *first == NONE {
-            *first = self.receivers.len() as u32;
+        let first = self.first_receiver.find(peer as usize).unwrap_or_else(|| {
+            let first = self.receivers.len();
+            self.first_receiver.set(peer as usize, first);
             for lane in 0..node::lanes(self.config.queue_pairs) {
                 let port = self.source_port(peer, lane);
                 self.receivers.push(Receiver::new(peer, lane, port));
             }
-        }
-        self.first_receiver[peer as usize] + lane
+            first
+        });
+        first as u32 + lane
     }
 
     /// Puts a queue pair where it belongs, if it waits nowhere and has something to send.
@@ -226,11 +225,8 @@ impl RoceHost {
 
     fn receive_answer(&mut self, now: Time, packet: &Packet) {
         let segment = &packet.segment;
-        let known = self
-            .first_sender
-            .get(packet.source as usize)
-            .is_some_and(|&first| first != NONE);
-        if !known || segment.flow >= node::lanes(self.config.queue_pairs) {
+        let known = self.first_sender.find(packet.source as usize);
+        if known.is_none() || segment.flow >= node::lanes(self.config.queue_pairs) {
             return;
         }
         let index = self.sender(packet.source, segment.flow);
@@ -442,15 +438,6 @@ impl Node for RoceHost {
     fn counters(&self) -> Counters {
         self.counters
     }
-}
-
-/// The entry of a peer in a table that grows as needed.
-fn slot(table: &mut Vec<u32>, peer: HostId) -> &mut u32 {
-    let peer = peer as usize;
-    if peer >= table.len() {
-        table.resize(peer + 1, NONE);
-    }
-    &mut table[peer]
 }
 
 fn finish(packet: &mut Packet, wire_bytes: u32, outside: u32) {

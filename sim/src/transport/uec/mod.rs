@@ -162,7 +162,9 @@ impl UecConfig {
     /// 15 us and the time that six full queues take to drain (htsim, `main_uec.cpp`).
     #[must_use]
     pub fn timeout_for(queue_bytes: u64, line_mbps: u64) -> Time {
-        Time::from_us(15) + Time::to_send(6 * queue_bytes, line_mbps)
+        let drain = Time::to_send(queue_bytes.saturating_mul(6), line_mbps);
+        // Longer than a second nothing waits, whatever a queue without an end might hold.
+        Time::from_us(15) + drain.min(Time::from_ms(1_000))
     }
 
     /// The settings for the reference network with switches that trim at one bandwidth-delay product.

@@ -286,7 +286,8 @@ impl Sender {
             self.sleek.drained(&order);
         }
         for psn in self.sleek.losses(&order, self.flight.has_lost()) {
-            if self.flight.lose(psn).is_some() {
+            if let Some(lost) = self.flight.lose(psn) {
+                self.entropies.feedback(lost.lane, Feedback::TimedOut);
                 self.sleek.resends(psn);
             }
         }
@@ -355,7 +356,8 @@ impl Sender {
             .nscc
             .as_ref()
             .map_or(config.nscc.network_rtt, Nscc::base_rtt);
-        let number = self.sleek.probe(now, base, self.more());
+        let (more, next) = (self.more(), self.flight.next_psn());
+        let number = self.sleek.probe(now, base, more, next);
         self.ask(PROBE, number)
     }
 

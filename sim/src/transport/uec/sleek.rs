@@ -2,7 +2,9 @@
 //! is not spraying, or a probe came back without delay while packets sent before it are unanswered.
 //!
 //! Constants are those of htsim's `uec.cpp` (`loss_retx_factor`, `min_retx_config`, `probe_first_trial_time`,
-//! `probe_retry_time`).
+//! `probe_retry_time`). Two things are not. htsim takes what was sent after a probe for lost, too, when it is answered: where many
+//! flows share a line that sent a sixth of all packets twice though none was lost. And there a loss found here says nothing about its path
+//! (`penalizePath` is commented out); here it counts as a timeout, or a path that swallows packets would be used for ever.
 
 use core::ops::Range;
 
@@ -43,6 +45,8 @@ pub(crate) struct Sleek {
     probe_at: Option<Time>,
     probe: u64,
     probe_sent: Time,
+    /// The next new packet when it was sent.
+    probe_psn: u64,
 }
 
 impl Sleek {
@@ -68,10 +72,11 @@ impl Sleek {
         });
     }
 
-    /// The number of a probe that is sent now; another follows if `more` is known.
-    pub fn probe(&mut self, now: Time, base_rtt: Time, more: Option<bool>) -> u64 {
+    /// The number of a probe that is sent now, before a new packet `next_psn`; another follows if `more` is known.
+    pub fn probe(&mut self, now: Time, base_rtt: Time, more: Option<bool>, next_psn: u64) -> u64 {
         self.probe += 1;
         self.probe_sent = now;
+        self.probe_psn = next_psn;
         self.probe_at = more.map(|_| now + Time::from_ps(NEXT_PROBE_RTTS * base_rtt.ps()));
         self.probe
     }
@@ -81,11 +86,13 @@ impl Sleek {
         (number == self.probe).then(|| now.since(self.probe_sent))
     }
 
-    /// A probe has found the queues empty: whatever was sent and is not acknowledged is lost.
+    /// A probe has found the queues empty: whatever was sent before it and is not acknowledged is lost.
     pub fn drained(&mut self, order: &Order) {
-        self.recovering = true;
-        self.until = order.next_psn;
-        self.resent = order.cumulative;
+        if self.probe_psn > order.cumulative {
+            self.recovering = true;
+            self.until = self.probe_psn;
+            self.resent = order.cumulative;
+        }
     }
 
     /// The packets that are lost if they are in flight. `pending`: some are known to be lost and wait to be sent.
@@ -148,8 +155,13 @@ mod tests {
         assert!(sleek.losses(&small(4), false).is_empty());
         assert_eq!(sleek.losses(&small(5), false), 50..51);
         let mut sleek = Sleek::default();
+        sleek.probe(Time::ZERO, Time::from_us(14), Some(true), 60);
+        // What was sent after the probe may still be on its way.
         sleek.drained(&order(50, 0));
-        assert_eq!(sleek.losses(&order(50, 0), false), 50..70);
+        assert_eq!(sleek.losses(&order(50, 0), false), 50..60);
+        assert!(sleek.losses(&order(60, 0), false).is_empty());
+        sleek.drained(&order(60, 0));
+        assert!(!sleek.is_recovering());
     }
 
     #[test]
@@ -160,7 +172,7 @@ mod tests {
         assert_eq!(sleek.deadline(), Some(Time::from_us(42)));
         sleek.on_ack(Time::ZERO, rtt, target, Some(false));
         assert_eq!(sleek.deadline(), Some(Time::from_us(24)));
-        let number = sleek.probe(Time::from_us(24), rtt, Some(false));
+        let number = sleek.probe(Time::from_us(24), rtt, Some(false), 0);
         assert_eq!(sleek.deadline(), Some(Time::from_us(94)));
         let back = Time::from_us(40);
         assert_eq!(sleek.probe_rtt(back, number), Some(Time::from_us(16)));
