@@ -20,11 +20,12 @@ const RIVALS: [Rival; 7] = [
     ROCE_PFC_4,
     ROCE_LOSSY,
 ];
-const SIZES: [(&str, f64); 4] = [
+const SIZES: [(&str, f64); 5] = [
     ("64KiB", 65_536.0),
     ("1MiB", 1_048_576.0),
     ("8MiB", 8_388_608.0),
     ("64MiB", 67_108_864.0),
+    ("256MiB", 268_435_456.0),
 ];
 /// From this size on one seed must do: what is left to chance are hashes of routes, and runs take minutes.
 const ONE_SEED: f64 = 67_108_864.0;
