@@ -33,7 +33,7 @@ fn scenario(transport: &str, workload: &str) -> Value {
         transport = "{transport}"
         workload = "{workload}"
         fabric.flow = {{ kind = "pause", xoff_bytes = 1, xon_bytes = 1, headroom_bytes = 1 }}
-        fabric.buffer = {{ bytes = 1, alpha_eighths = 1 }}
+        fabric.buffer = {{ bytes = 1_000_000_000, alpha_eighths = 8 }}
         fault = [
             {{ effect = {{ kind = "flap", period = 2, down = 1 }} }},
             {{ effect = {{ kind = "burst", to_bad = 0, to_good = 0, loss_good = 0, loss_bad = 0 }} }},

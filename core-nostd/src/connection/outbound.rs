@@ -12,8 +12,8 @@ use crate::wire::{ACK_BLOCK_SIZE, ACK_SIZE, AckKind, Flags, append_ack_block, en
 const STUBBORN: u8 = 8;
 /// Blocks of an ACK while packets are being lost.
 const BLOCKS_UNDER_LOSS: u8 = 2;
-/// Packets are being lost for so long after a gap: with more than a few in a hundred, always.
-const LOSS_BURST: Duration = Duration::from_micros(8);
+/// Packets are being lost for so long after a gap: where more than a few in a hundred are, always.
+const LOSS_BURST: Duration = Duration::from_micros(14);
 /// How long after a gap acknowledgments are repeated.
 pub(super) const GAP_MEMORY: Duration = Duration::from_micros(200);
 

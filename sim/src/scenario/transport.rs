@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::error::ScenarioError;
 use crate::fabric::{FabricConfig, Tier};
-use crate::port::FlowControl;
 use crate::time::Time;
 use crate::topology::DATA_WIRE_BYTES;
 use crate::transport::celeris::CelerisConfig;
@@ -219,23 +218,13 @@ pub(super) fn defaults(kind: &str, preset: Option<&str>, fabric: &FabricConfig) 
     value.unwrap_or(Value::Null)
 }
 
-/// What a queue may hold at most: its own limit, what dynamic thresholds leave to one queue of a shared buffer, or what flow control
-/// lets in over one link, which is all there is to go by where the queue itself has no limit.
+/// What a queue may hold at most: its own limit, or what dynamic thresholds leave to one queue of a shared buffer.
 fn longest_queue(fabric: &FabricConfig) -> u64 {
     let shared = fabric.buffer.map_or(u64::MAX, |buffer| {
         let alpha = u128::from(buffer.alpha_eighths);
         (u128::from(buffer.bytes) * alpha / (8 + alpha)) as u64
     });
-    let flow = match fabric.flow {
-        FlowControl::None => u64::MAX,
-        FlowControl::Pause {
-            xoff_bytes,
-            headroom_bytes,
-            ..
-        } => xoff_bytes.saturating_add(headroom_bytes),
-        FlowControl::Credit { bytes } => bytes,
-    };
-    fabric.queue_bytes.min(shared).min(flow)
+    fabric.queue_bytes.min(shared)
 }
 
 /// Bytes of a full data packet with all that is around it, and its payload: the framing of the reference figures.
@@ -259,16 +248,11 @@ mod tests {
             }),
             ..unlimited.clone()
         };
-        let credit = FabricConfig {
-            flow: FlowControl::Credit { bytes: 131_072 },
-            ..unlimited.clone()
-        };
         let timeout =
             |fabric: &FabricConfig| UecConfig::timeout_for(longest_queue(fabric), 100_000);
         let drains = |bytes: u64| Time::from_us(15) + Time::to_send(6 * bytes, 100_000);
         assert_eq!(timeout(&FabricConfig::default()), drains(892_250));
         assert_eq!(timeout(&shared), drains(1 << 20));
-        assert_eq!(timeout(&credit), drains(131_072));
         assert_eq!(timeout(&unlimited), Time::from_us(1_000_015));
     }
 }
