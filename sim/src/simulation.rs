@@ -52,7 +52,6 @@ pub struct Simulation<S> {
     pub hosts: Vec<S>,
     armed: Vec<Time>,
     news: VecDeque<HostId>,
-    spins: u64,
 }
 
 impl<S: Station> Simulation<S> {
@@ -68,7 +67,6 @@ impl<S: Station> Simulation<S> {
             network,
             hosts,
             news: VecDeque::new(),
-            spins: 0,
         }
     }
 
@@ -81,12 +79,6 @@ impl<S: Station> Simulation<S> {
     /// A host.
     pub fn host(&mut self, host: HostId) -> &mut S {
         &mut self.hosts[host as usize]
-    }
-
-    /// How often a host with free lines wanted to be called at once again though it had nothing to send.
-    #[must_use]
-    pub fn spins(&self) -> u64 {
-        self.spins
     }
 
     /// Stops the next run at `at` with this token.
@@ -158,7 +150,6 @@ impl<S: Station> Simulation<S> {
             at
         } else if self.has_room(host) {
             // Nothing to send and nothing to do, but it wants to be called at once.
-            self.spins += 1;
             now + Time::from_ns(1)
         } else {
             return; // called when the line is free

@@ -11,7 +11,7 @@ use crate::time::Time;
 
 /// 4096 bytes of payload, 48 of header, 4 of CRC, 66 of UDP, IPv4, Ethernet, preamble and gap.
 pub const DATA_WIRE_BYTES: u64 = 4096 + 48 + 4 + 66;
-/// 64 bytes, 4 of CRC, 66 of the rest.
+/// An acknowledgment of one block with all of its vector: 64 bytes, 4 of CRC, 66 of the rest.
 pub const ACK_WIRE_BYTES: u64 = 64 + 4 + 66;
 /// The base round trip of all figures: 14.09 us.
 pub const BASE_RTT: Time = Time::from_ns(14_090);

@@ -359,3 +359,18 @@ fn try_every_setting() {
         }
     }
 }
+
+#[test]
+fn a_transport_follows_the_fabric_however_it_is_written() {
+    let text = |transport: &str| {
+        format!(
+            "schema = 1\ntransport = {transport}\nworkload = \"incast\"\nfabric = {{ base_rtt = \"100us\", tiers = {{ all = {{ mbps = \"10Gb/s\" }} }} }}"
+        )
+    };
+    let read = |transport: &str| scenario(&text(transport), &[]).transport;
+    let kind = read("\"rocev2\"");
+    assert!(format!("{kind:?}").contains("line_mbps: 10000"), "{kind:?}");
+    assert_eq!(read("{ kind = \"rocev2\" }"), kind);
+    assert_eq!(read("{ rocev2 = {} }"), kind);
+    assert_ne!(read("{ rocev2 = { queue_pairs = 4 } }"), kind);
+}

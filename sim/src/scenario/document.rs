@@ -311,6 +311,16 @@ fn complete_transport(part: &mut Tree, fabric: &FabricConfig) -> Result<(), Prob
         let kind = serde_json::json!({ "kind": kind });
         *part = Tree::computed(&kind, &part.span);
     }
+    // As written out, `{ rocev2 = { ... } }`, is the same.
+    if part.kind().is_none()
+        && let Value::Table(entries) = &mut part.value
+        && entries.len() == 1
+        && let Some(entry) = entries.pop_if(|entry| matches!(entry.tree.value, Value::Table(_)))
+    {
+        let kind = serde_json::json!({ "kind": entry.key });
+        *part = entry.tree;
+        part.fill(&Tree::computed(&kind, &entry.span));
+    }
     let Some(kind) = part.kind().map(str::to_owned) else {
         return Ok(());
     };
