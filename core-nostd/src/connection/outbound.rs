@@ -225,8 +225,9 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
         let Some(path) = self.pick_path(window, shared.busy_planes) else {
             // Those that wait do so for their lines.
-            shared.held_back |= self.has_waiting();
-            self.limited = !self.has_waiting();
+            let waiting = self.has_waiting();
+            shared.held_back |= waiting;
+            self.limited = !waiting;
             return None;
         };
         let index = match self.slots.pop(&mut self.orphans) {

@@ -16,6 +16,7 @@ mod losses;
 mod memory;
 mod messages;
 mod paths;
+mod planes;
 mod prediction;
 mod probes;
 mod receives;
