@@ -430,8 +430,12 @@ where
     // spec: MR-HINT-003
     pub(super) fn hint(&mut self, now: Instant) -> u32 {
         if self.shared.config.hints {
+            let overhead = u64::from(self.shared.config.overhead_bytes);
+            let arrived = self.statistics.bytes_received
+                + self.statistics.datagrams_received.wrapping_mul(overhead);
             self.allocator.level(
                 now,
+                arrived,
                 &mut Shares {
                     entries: self.entries.borrow_mut(),
                     nobody: Share::IDLE,

@@ -3,6 +3,7 @@
 //! Work per packet is constant. Shares are recomputed at most once a microsecond, over classes of demand (octaves of bytes),
 //! not over senders.
 
+use super::reclaim::Reclaim;
 use crate::time::{Duration, Instant};
 use crate::wire::Demand;
 
@@ -68,6 +69,7 @@ pub struct Allocator {
     newest: u16,
     occupied: u64,
     count: [u16; 64],
+    reclaim: Reclaim,
 }
 
 impl Allocator {
@@ -86,6 +88,7 @@ impl Allocator {
             newest: NONE,
             occupied: 0,
             count: [0; 64],
+            reclaim: Reclaim::new(),
         }
     }
 
@@ -93,6 +96,12 @@ impl Allocator {
     #[must_use]
     pub const fn members(&self) -> u16 {
         self.members
+    }
+
+    /// The demand of a sender that has not said one: what fits into a round trip at full rate.
+    #[must_use]
+    pub fn presumed_demand(&self) -> Demand {
+        Demand::from_bytes(u64::from(self.capacity_mbps) * u64::from(self.horizon_ns) / 8_000)
     }
 
     /// A round trip was measured; the shortest counts.
@@ -153,12 +162,15 @@ impl Allocator {
         *table.share(sender) = Share::IDLE;
     }
 
-    /// The rate that one more packet's sender is told, Mbit/s of wire bytes.
+    /// The rate that one more packet's sender is told, Mbit/s of wire bytes; `arrived` are the bytes that have come so far, counted as on the wire.
     #[inline]
-    pub fn level(&mut self, now: Instant, table: &mut impl ShareTable) -> u32 {
+    pub fn level(&mut self, now: Instant, arrived: u64, table: &mut impl ShareTable) -> u32 {
         // spec: MR-HINT-004
         if now.since(self.computed_at).as_nanos() >= RECOMPUTE_NS {
             self.expire(now, table);
+            self.dirty |= self
+                .reclaim
+                .measure(now, arrived, self.capacity_mbps, self.horizon_ns);
             if self.dirty {
                 self.recompute();
             }
@@ -181,6 +193,7 @@ impl Allocator {
     // spec: MR-HINT-001, MR-HINT-004
     fn recompute(&mut self) {
         self.dirty = false;
+        self.reclaim.members(self.members);
         let mut capacity = u64::from(self.capacity_mbps);
         let mut members = u64::from(self.members);
         let mut rest = self.occupied;
@@ -214,6 +227,7 @@ impl Allocator {
         if members != 0 && level < packet_per_rtt && largest < SMALL_DEMAND_OCTAVE {
             level = level * 6 / 5;
         }
+        level = self.reclaim.apply(level);
         self.level_mbps = (level.max(1)).min(u64::from(self.capacity_mbps)) as u32;
     }
 
@@ -286,15 +300,18 @@ mod tests {
         for sender in 0..15 {
             allocator.observe(us(10), sender, Demand::from_bytes(2_000_000), &mut table);
         }
-        assert_eq!(allocator.level(us(12), &mut table), 100_000u32.div_ceil(15));
+        assert_eq!(
+            allocator.level(us(12), 0, &mut table),
+            100_000u32.div_ceil(15)
+        );
         // 4 KiB in a round trip of 14 us are 2.3 Gbit/s; the fifteen share the rest.
         allocator.observe(us(12), 15, Demand::from_bytes(4_096), &mut table);
-        let level = allocator.level(us(14), &mut table);
+        let level = allocator.level(us(14), 0, &mut table);
         assert!((6_400..6_667).contains(&level), "{level}");
         for sender in 1..16 {
             allocator.observe(us(14), sender, Demand::NONE, &mut table);
         }
-        assert_eq!(allocator.level(us(16), &mut table), 100_000);
+        assert_eq!(allocator.level(us(16), 0, &mut table), 100_000);
         assert_eq!(allocator.members(), 1);
     }
 
@@ -308,10 +325,10 @@ mod tests {
         }
         for t in 11..80 {
             allocator.observe(us(t), 1, Demand::from_bytes(1 << 30), &mut table);
-            allocator.level(us(t), &mut table);
+            allocator.level(us(t), 0, &mut table);
         }
         assert_eq!(
-            (allocator.members(), allocator.level(us(80), &mut table)),
+            (allocator.members(), allocator.level(us(80), 0, &mut table)),
             (1, 100_000)
         );
     }
@@ -328,7 +345,7 @@ mod tests {
             for (sender, demand, later) in steps {
                 now += later;
                 allocator.observe(us(now), sender, Demand(demand), &mut table);
-                let level = allocator.level(us(now), &mut table);
+                let level = allocator.level(us(now), 0, &mut table);
                 prop_assert!((1..=1_000).contains(&level));
                 let active = table.iter().filter(|share| share.active).count();
                 prop_assert_eq!(active, usize::from(allocator.members()));

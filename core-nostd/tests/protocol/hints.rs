@@ -29,7 +29,7 @@ fn shares_are_max_min_fair_and_tiny_ones_overcommitted() {
                 &mut table,
             );
         }
-        allocator.level(at(12), &mut table)
+        allocator.level(at(12), 0, &mut table)
     };
     assert_eq!(level(&[1 << 30; 1]), 100_000);
     assert_eq!(level(&[1 << 30; 8]), 12_500);
@@ -45,11 +45,12 @@ fn shares_are_max_min_fair_and_tiny_ones_overcommitted() {
     );
 }
 
-// spec: MR-HINT-002, MR-HINT-003
+// spec: MR-HINT-002, MR-HINT-003, MR-HINT-012
 #[test]
 fn who_leaves_gives_its_share_back_and_every_answer_tells_the_share() {
     let mut puppet = Puppet::asking(|_, _| ());
     // A second connection of the same peer.
+    puppet.now += 2_000;
     let other = Init {
         source: 9,
         ..puppet.init(None)
@@ -60,7 +61,9 @@ fn who_leaves_gives_its_share_back_and_every_answer_tells_the_share() {
     let Packet::Accept(accept) = only(&sent, Kind::Accept)[0].packet() else {
         panic!()
     };
-    assert_eq!(accept.hint_mbps, 100_000);
+    // Neither has said what it wants: both may be about to send.
+    assert_eq!(accept.hint_mbps, 50_000);
+    puppet.now += 81_000;
     let (first, second) = (puppet.theirs, accept.source);
     let large = Demand::from_bytes(1 << 30);
     let say = |puppet: &mut Puppet, id, demand| {

@@ -407,6 +407,10 @@ fn finish<N: Node>(
         let ns = flow.acknowledged_ns?.saturating_sub(flow.started_ns?);
         Some(us(ns))
     });
+    let background = run.records()[foreground..].iter().filter_map(|record| {
+        let is_done = record.started != Time::NEVER && record.done != Time::NEVER;
+        is_done.then(|| us((record.done - record.started).ns()))
+    });
     let group_times = groups
         .iter()
         .filter_map(|group| Some(us(group.ended_ns? - group.started_ns?)));
@@ -442,6 +446,7 @@ fn finish<N: Node>(
         lost_bytes: flows.iter().map(|flow| flow.lost_bytes).sum(),
         goodput_gbps: report::gbps(delivered_bytes, span),
         fct_us: Distribution::of(flows.iter().filter_map(|f| f.fct_ns.map(us)).collect()),
+        background_fct_us: Distribution::of(background.collect()),
         acknowledged_us: Distribution::of(acknowledged.collect()),
         slowdown: Distribution::of(flows.iter().filter_map(|flow| flow.slowdown).collect()),
         group_us: Distribution::of(group_times.collect()),

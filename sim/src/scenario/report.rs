@@ -72,6 +72,8 @@ pub struct Summary {
     pub goodput_gbps: f64,
     /// From start to delivery, us.
     pub fct_us: Distribution,
+    /// The same of the background's transfers that were delivered while the workload lasted.
+    pub background_fct_us: Distribution,
     /// From start to acknowledgment at the sender, us.
     pub acknowledged_us: Distribution,
     /// Time to delivery over that in the empty fabric.

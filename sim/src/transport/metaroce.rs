@@ -335,8 +335,10 @@ impl<T: Transport> Node for MetaroceHost<T> {
                     if incoming {
                         self.names.insert(connection.to_bits(), service);
                     }
-                    let peer = self.names.get(&connection.to_bits());
-                    if let Some(peer) = peer.and_then(|peer| self.peers.get_mut(peer)) {
+                    let id = self.names.get(&connection.to_bits()).copied();
+                    if let Some(id) = id
+                        && let Some(peer) = self.peers.get_mut(&id)
+                    {
                         peer.connection = Some(connection);
                         self.connected += 1;
                         for stream in 0..self.streams {
@@ -345,6 +347,7 @@ impl<T: Transport> Node for MetaroceHost<T> {
                                 .endpoint
                                 .attach_shared_queue(connection, stream, QUEUE);
                         }
+                        self.flush(now, id);
                     }
                 }
                 Event::Completion(completion) => {
