@@ -129,9 +129,48 @@ pub fn header(envelope: &Envelope, length: usize) -> [u8; OVERHEAD] {
     ];
     let [c0, c1] = checksum(&words).to_be_bytes();
     [
-        m0, m1, m2, m3, m4, m5, n0, n1, n2, n3, n4, n5, e0, e1, //
-        0x45, tos, l0, l1, 0, 0, f0, f1, TIME_TO_LIVE, UDP, c0, c1, a0, a1, a2, a3, b0, b1, b2, b3, //
-        s0, s1, d0, d1, u0, u1, 0, 0,
+        m0,
+        m1,
+        m2,
+        m3,
+        m4,
+        m5,
+        n0,
+        n1,
+        n2,
+        n3,
+        n4,
+        n5,
+        e0,
+        e1, //
+        0x45,
+        tos,
+        l0,
+        l1,
+        0,
+        0,
+        f0,
+        f1,
+        TIME_TO_LIVE,
+        UDP,
+        c0,
+        c1,
+        a0,
+        a1,
+        a2,
+        a3,
+        b0,
+        b1,
+        b2,
+        b3, //
+        s0,
+        s1,
+        d0,
+        d1,
+        u0,
+        u1,
+        0,
+        0,
     ]
 }
 
