@@ -21,8 +21,10 @@ use crate::neighbours::Neighbours;
 use crate::ram::{REGION_BYTES, Ram};
 use crate::say::{info, warning};
 
-/// The endpoint of a small device: two connections as small as `SmallConnection`.
-pub type Small = Endpoint<4, 32, 2, 2, 4, 8, [ConnectionEntry<4, 32, 2, 2>; 2]>;
+/// Two connections as small as `SmallConnection`.
+pub type Connections = [ConnectionEntry<4, 32, 2, 2>; 2];
+/// The endpoint of a small device. Its connections are where their owner has put them: it is never moved with them over a small stack.
+pub type Small<'a> = Endpoint<4, 32, 2, 2, 4, 8, &'a mut [ConnectionEntry<4, 32, 2, 2>]>;
 
 /// The UDP port of the service.
 pub const PORT: u16 = 4_793;
@@ -81,7 +83,7 @@ pub struct Outgoing {
 /// A device.
 #[derive(Debug)]
 pub struct Device<'a> {
-    endpoint: Small,
+    endpoint: Small<'a>,
     ram: Ram<'a>,
     region: Region,
     address: Ipv4Addr,
@@ -96,9 +98,11 @@ impl<'a> Device<'a> {
     ///
     /// # Errors
     /// A [`StartError`].
+    #[inline(never)]
     pub fn new(
         settings: &Settings,
         ram: &'a mut [u8; REGION_BYTES],
+        connections: &'a mut Connections,
         now: Instant,
     ) -> Result<Self, StartError> {
         let mut config = EndpointConfig {
@@ -121,9 +125,8 @@ impl<'a> Device<'a> {
             service: SERVICE,
             ..ConnectionConfig::default()
         };
-        let entries = [ConnectionEntry::new(), ConnectionEntry::new()];
-        let mut endpoint =
-            Small::new(config, connection, settings.secret, entries).map_err(StartError::Config)?;
+        let mut endpoint = Small::new(config, connection, settings.secret, connections)
+            .map_err(StartError::Config)?;
         let region = endpoint
             .register(BASE, REGION_BYTES as u64, Access::ALL)
             .map_err(StartError::Region)?;
@@ -153,7 +156,7 @@ impl<'a> Device<'a> {
 
     /// The core's counters.
     #[must_use]
-    pub const fn endpoint(&self) -> &Small {
+    pub const fn endpoint(&self) -> &Small<'a> {
         &self.endpoint
     }
 

@@ -75,7 +75,7 @@ impl Initiator {
         &mut self,
         now: Instant,
         event: &Event,
-        endpoint: &mut Small,
+        endpoint: &mut Small<'_>,
         ram: &mut Ram<'_>,
         region: Region,
     ) {
@@ -160,7 +160,7 @@ impl Initiator {
     }
 
     /// Begins what is next.
-    fn next(&mut self, now: Instant, endpoint: &mut Small, ram: &mut Ram<'_>, region: Region) {
+    fn next(&mut self, now: Instant, endpoint: &mut Small<'_>, ram: &mut Ram<'_>, region: Region) {
         let Some(window) = self.window else {
             return;
         };
@@ -204,7 +204,7 @@ impl Initiator {
         }
     }
 
-    fn fail(&mut self, now: Instant, endpoint: &mut Small) {
+    fn fail(&mut self, now: Instant, endpoint: &mut Small<'_>) {
         self.good = false;
         let _ = endpoint.close(now, self.connection, CloseMode::Abort(SERVICE as u16));
     }

@@ -7,6 +7,7 @@
 //! | [`ram`] | the region |
 //! | [`device`] | the core's endpoint over frames: no I/O, no clock, no allocation, no panic |
 //! | [`initiator`] | the script of a device that goes to another |
+//! | [`figures`] | what a packet costs |
 //! | [`task`] | the embassy task that serves a device on a network port, beside embassy-net |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ extern crate std;
 mod say;
 
 pub mod device;
+pub mod figures;
 pub mod frame;
 pub mod initiator;
 pub mod neighbours;

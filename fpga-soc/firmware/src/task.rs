@@ -5,6 +5,7 @@
 //! through a UDP socket of embassy-net, which asks for it.
 
 use core::future::{Future, poll_fn};
+use core::mem::MaybeUninit;
 use core::net::SocketAddrV4;
 use core::pin::pin;
 use core::task::{Context, Poll};
@@ -16,9 +17,10 @@ use embassy_net::{Config, Ipv4Cidr, StackResources, StaticConfigV4};
 use embassy_net_driver::{Driver, HardwareAddress, LinkState, RxToken, TxToken};
 use embassy_net_driver_channel as channel;
 use embassy_time::Timer;
-use metaroce_core::Instant;
+use metaroce_core::{ConnectionEntry, Instant};
 
-use crate::device::{Device, Outgoing, PORT, Settings, StartError};
+use crate::device::{Connections, Device, Outgoing, PORT, Settings, StartError};
+use crate::figures::Figures;
 use crate::ram::REGION_BYTES;
 use crate::say::{info, warning};
 
@@ -32,6 +34,8 @@ const BURST: u32 = 16;
 /// The memory of a device and of its network stack, in one piece that a board puts where it likes.
 pub struct Storage {
     region: [u8; REGION_BYTES],
+    /// Made at run time: they are not all zero, and would take as much of the ROM.
+    connections: MaybeUninit<Connections>,
     channel: channel::State<STACK_FRAME, STACK_FRAMES, STACK_FRAMES>,
     sockets: StackResources<1>,
     udp_in: [u8; 16],
@@ -39,11 +43,12 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// All zero.
+    /// Nothing in it.
     #[must_use]
     pub const fn new() -> Self {
         Self {
             region: [0; REGION_BYTES],
+            connections: MaybeUninit::uninit(),
             channel: channel::State::new(),
             sockets: StackResources::new(),
             udp_in: [0; 16],
@@ -77,6 +82,15 @@ pub async fn network(mut runner: embassy_net::Runner<'static, StackDriver>) -> !
     runner.run().await
 }
 
+/// How costs are counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Gauge {
+    /// The processor's cycles, modulo 2^32.
+    pub cycles: fn() -> u32,
+    /// Where they are added up.
+    pub figures: &'static Figures,
+}
+
 /// Serves for ever.
 ///
 /// # Errors
@@ -86,6 +100,7 @@ pub async fn serve<D: Driver>(
     mut port: D,
     settings: &Settings,
     storage: &'static mut Storage,
+    gauge: Gauge,
 ) -> Result<(), StartError> {
     let hardware = HardwareAddress::Ethernet(settings.mac);
     let (mut frames, driver) = channel::new(&mut storage.channel, hardware);
@@ -108,15 +123,23 @@ pub async fn serve<D: Driver>(
     if socket.bind(PORT).is_err() {
         warning!("no UDP socket: peers must be heard first");
     }
-    let device = Device::new(settings, &mut storage.region, now())?;
+    let connections = empty(&mut storage.connections);
+    let device = Device::new(settings, &mut storage.region, connections, now())?;
     let [a, b, c, d] = settings.address.octets();
     info!("{}.{}.{}.{} serves {} bytes", a, b, c, d, REGION_BYTES);
     let mut engine = Engine {
         device,
         frames,
         socket,
+        gauge,
     };
     engine.run(&mut port).await
+}
+
+/// Apart, so that what it needs of the stack is given back.
+#[inline(never)]
+fn empty(place: &mut MaybeUninit<Connections>) -> &mut Connections {
+    place.write([const { ConnectionEntry::new() }; 2])
 }
 
 /// A device between the port and embassy-net.
@@ -124,6 +147,7 @@ struct Engine<'a> {
     device: Device<'a>,
     frames: channel::Runner<'a, STACK_FRAME>,
     socket: UdpSocket<'a>,
+    gauge: Gauge,
 }
 
 impl Engine<'_> {
@@ -154,7 +178,11 @@ impl Engine<'_> {
             };
             worked = true;
             frame.consume(|bytes| {
-                if !self.device.receive(now(), bytes) {
+                let start = (self.gauge.cycles)();
+                if self.device.receive(now(), bytes) {
+                    let took = (self.gauge.cycles)().wrapping_sub(start);
+                    self.gauge.figures.received(took);
+                } else {
                     self.pass_up(bytes);
                 }
             });
@@ -168,6 +196,7 @@ impl Engine<'_> {
             let Some(place) = port.transmit(cx) else {
                 return worked;
             };
+            let start = (self.gauge.cycles)();
             let Some(outgoing) = self.device.poll_transmit(now()) else {
                 break;
             };
@@ -177,7 +206,10 @@ impl Engine<'_> {
                 continue;
             }
             place.consume(outgoing.frame_length(), |bytes| {
-                self.device.write_frame(&outgoing, bytes)
+                // The place is as long as was asked for, and the next hop is known.
+                let _ = self.device.write_frame(&outgoing, bytes);
+                let took = (self.gauge.cycles)().wrapping_sub(start);
+                self.gauge.figures.sent(took);
             });
         }
         while let Poll::Ready(bytes) = self.frames.poll_tx_buf(cx) {

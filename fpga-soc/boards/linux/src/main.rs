@@ -8,11 +8,13 @@ use std::process::exit;
 use embassy_executor::{Executor, Spawner};
 use embassy_net_tuntap::TunTapDevice;
 use metaroce_firmware::device::Settings;
-use metaroce_firmware::task::{Storage, serve};
+use metaroce_firmware::figures::Figures;
+use metaroce_firmware::task::{Gauge, Storage, serve};
 use static_cell::{ConstStaticCell, StaticCell};
 
 static EXECUTOR: StaticCell<Executor> = StaticCell::new();
 static STORAGE: ConstStaticCell<Storage> = ConstStaticCell::new(Storage::new());
+static FIGURES: Figures = Figures::new();
 static LOGGER: Logger = Logger;
 
 /// What the firmware says goes to standard error.
@@ -86,7 +88,12 @@ async fn board(spawner: Spawner, arguments: Arguments) {
         peer,
     };
     port.set_hardware_address(settings.mac);
-    match serve(spawner, port, &settings, STORAGE.take()).await {
+    // What a packet costs is a question for boards.
+    let gauge = Gauge {
+        cycles: || 0,
+        figures: &FIGURES,
+    };
+    match serve(spawner, port, &settings, STORAGE.take(), gauge).await {
         Ok(()) => {}
         Err(error) => fail(&format!("{error:?}")),
     }
