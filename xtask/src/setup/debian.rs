@@ -20,6 +20,16 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "offloads of veth devices (step netns)",
     ),
     ("nodejs", "node", "running WebAssembly (step wasm)"),
+    (
+        "qemu-system-misc",
+        "qemu-system-riscv32",
+        "a riscv32 machine (step firmware)",
+    ),
+    (
+        "qemu-system-arm",
+        "qemu-system-arm",
+        "a Cortex-M (step firmware)",
+    ),
     ("tshark", "tshark", "the dissector (step wireshark)"),
 ];
 

@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask test`, and how they are run and reported.
 
 mod code;
+mod firmware;
 mod fuzz;
 mod netns;
 mod planted;
@@ -82,6 +83,11 @@ const STEPS: &[Step] = &[
         name: "wireshark",
         about: "the Wireshark dissector shows what the core reads, and takes anything",
         run: wireshark::run,
+    },
+    Step {
+        name: "firmware",
+        about: "the small device: conversation on riscv32 and Cortex-M, a soft NIC uses its memory on Linux and in QEMU (needs root)",
+        run: firmware::run,
     },
     Step {
         name: "fuzz",
