@@ -50,6 +50,11 @@
 #define MR_HEADER_BUFFER 1408
 
 /**
+ * Waits for as long as it takes.
+ */
+#define MR_FOREVER UINT64_MAX
+
+/**
  * Reasons for which datagrams are dropped.
  */
 #define MR_DROP_REASONS 32
@@ -884,6 +889,16 @@ typedef uint8_t mr_kind;
  * A sans-IO endpoint, in memory that the application gave to `mr_endpoint_init`.
  */
 typedef struct mr_endpoint mr_endpoint;
+
+/**
+ * A NIC in software, on UDP sockets. Several threads may use it at once, but not while it is freed.
+ */
+typedef struct mr_nic mr_nic;
+
+/**
+ * What came of a run.
+ */
+typedef struct mr_sim_result mr_sim_result;
 
 /**
  * An IP address and a UDP port.
@@ -1781,6 +1796,44 @@ typedef struct mr_transmit {
 } mr_transmit;
 
 /**
+ * Settings of a NIC. All zero but the planes is right.
+ */
+typedef struct mr_nic_config {
+  /**
+   * A local address for each plane, and the UDP port on which it receives (0: any free one).
+   */
+  struct mr_address addresses[MR_MAX_PLANES];
+  /**
+   * Rate of one plane, Mbit/s; 0: that of the slowest plane's interface.
+   */
+  uint32_t plane_mbps;
+  /**
+   * Connections at one time; 0: 64.
+   */
+  uint32_t connections;
+  /**
+   * Most payload of a packet, 256 to 9000; 0: what the interfaces carry, 4096 at most.
+   */
+  uint16_t payload_bytes;
+  /**
+   * UDP source ports per plane; 0: 64.
+   */
+  uint16_t entropies;
+  /**
+   * Planes, 1 to `MR_MAX_PLANES`.
+   */
+  uint8_t planes;
+  /**
+   * Not 0: peers may connect.
+   */
+  uint8_t listen;
+  /**
+   * Not 0: progress is made on a thread of its own; 0: by the application's calls to functions that wait or `mr_nic_progress`.
+   */
+  uint8_t background;
+} mr_nic_config;
+
+/**
  * The set of PSNs that a path has received, and what its acknowledgments say. Begin with `mr_psn_set_init`; may be copied.
  */
 typedef struct mr_psn_set {
@@ -2090,6 +2143,162 @@ int32_t mr_endpoint_poll_datagram(struct mr_endpoint *endpoint,
 const char *mr_error_string(int32_t code);
 
 /**
+ * Makes a NIC: binds its service ports, starts its thread if it has one. It is to be given back by `mr_nic_free`.
+ *
+ * Errors: `MR_ERROR_CONFIG_...`, `MR_ERROR_PLANE`, `MR_ERROR_SYSTEM`; `mr_error_detail` says more.
+ */
+int32_t mr_nic_create(const struct mr_nic_config *config,
+                      struct mr_nic **nic);
+
+/**
+ * Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once), and gives the NIC
+ * back with its registrations. NULL does nothing. Returns 1 if all connections were through, 0 if some were aborted.
+ */
+int32_t mr_nic_free(struct mr_nic *nic,
+                    uint64_t timeout_ns);
+
+/**
+ * Stores the addresses on which the NIC receives, one for each plane, to `addresses`, which has room for `capacity`. Returns how many.
+ */
+int32_t mr_nic_addresses(const struct mr_nic *nic,
+                         struct mr_address *addresses,
+                         size_t capacity);
+
+/**
+ * Registers `length` bytes with `MR_ACCESS_...` rights. Peers know them by their address. They must be valid for reads and writes from any
+ * thread until `mr_nic_deregister` or `mr_nic_free`; what a peer may write should be read after the completion that tells of it.
+ *
+ * Errors: `MR_ERROR_REGIONS_FULL`, `MR_ERROR_BAD_ARGUMENT`.
+ */
+int32_t mr_nic_register(const struct mr_nic *nic,
+                        void *bytes,
+                        size_t length,
+                        uint8_t rights,
+                        struct mr_region *region);
+
+/**
+ * Takes a region's rights away: its memory is the application's alone again. Errors: `MR_ERROR_UNKNOWN_REGION`.
+ */
+int32_t mr_nic_deregister(const struct mr_nic *nic,
+                          uint16_t region);
+
+/**
+ * Settings of a connection that suit this NIC's sockets and packets.
+ */
+int32_t mr_nic_connection_config(const struct mr_nic *nic, struct mr_connection_config *config);
+
+/**
+ * Connects to a peer, given its address on each of `planes` planes, and waits until it is done. `config` may be NULL: settings that suit.
+ *
+ * Errors: those of `mr_endpoint_connect`, `MR_ERROR_CLOSED`, `MR_ERROR_TIMED_OUT`.
+ */
+int32_t mr_nic_connect(const struct mr_nic *nic,
+                       const struct mr_address *peer,
+                       size_t planes,
+                       const struct mr_connection_config *config,
+                       uint64_t timeout_ns,
+                       uint32_t *connection);
+
+/**
+ * Takes a connection that a peer made, waiting for it. `service`, which may be NULL, is the number that the initiator gave.
+ *
+ * Errors: `MR_ERROR_TIMED_OUT`, `MR_ERROR_SHUT_DOWN`.
+ */
+int32_t mr_nic_accept(const struct mr_nic *nic,
+                      uint64_t timeout_ns,
+                      uint32_t *connection,
+                      uint32_t *service);
+
+/**
+ * Posts an operation on a stream of a connection. Without a background thread it is sent by the next progress.
+ *
+ * Errors: as `mr_endpoint_post`, `MR_ERROR_COMPLETIONS_FULL`.
+ */
+int32_t mr_nic_post(const struct mr_nic *nic,
+                    uint32_t connection,
+                    uint16_t stream,
+                    const struct mr_work *work);
+
+/**
+ * Posts a buffer for a message to come on a stream of a connection. Errors: as `mr_nic_post`.
+ */
+int32_t mr_nic_post_receive(const struct mr_nic *nic,
+                            uint32_t connection,
+                            uint16_t stream,
+                            const struct mr_receive *receive);
+
+/**
+ * Posts a buffer to a queue (0 to 7) that streams share. Errors: as `mr_endpoint_post_shared_receive`.
+ */
+int32_t mr_nic_post_shared_receive(const struct mr_nic *nic, uint8_t queue, const struct mr_receive *receive);
+
+/**
+ * Lets a stream take its receive buffers from a shared queue, before it receives anything. Errors: as `mr_endpoint_attach_shared_queue`.
+ */
+int32_t mr_nic_attach_shared_queue(const struct mr_nic *nic,
+                                   uint32_t connection,
+                                   uint16_t stream,
+                                   uint8_t queue);
+
+/**
+ * Asks the peer for a share of its capacity ahead of a burst. Errors: as `mr_endpoint_announce`.
+ */
+int32_t mr_nic_announce(const struct mr_nic *nic, uint32_t connection);
+
+/**
+ * Takes up to `capacity` completions that are there, without making progress. Returns how many.
+ */
+int32_t mr_nic_poll(const struct mr_nic *nic, struct mr_completion *completions, size_t capacity);
+
+/**
+ * Takes one completion, waiting for it. Without a background thread this makes progress meanwhile.
+ *
+ * Errors: `MR_ERROR_TIMED_OUT`.
+ */
+int32_t mr_nic_wait(const struct mr_nic *nic, uint64_t timeout_ns, struct mr_completion *completion);
+
+/**
+ * Takes one event other than a completion. Returns 1 and stores it, or 0 if there is none. Events that nobody takes are dropped, oldest first.
+ */
+int32_t mr_nic_poll_event(const struct mr_nic *nic,
+                          struct mr_event *event);
+
+/**
+ * One pass: receives, sends, reports. Returns 1 if there was anything to do, else 0. Never sleeps.
+ */
+int32_t mr_nic_progress(const struct mr_nic *nic);
+
+/**
+ * Starts closing a connection, in one of `enum mr_close_mode`; `code` is told to the peer of an abort.
+ *
+ * Errors: `MR_ERROR_UNKNOWN_CONNECTION` if it is over already.
+ */
+int32_t mr_nic_close(const struct mr_nic *nic, uint32_t connection, uint8_t mode, uint16_t code);
+
+/**
+ * Waits until a connection is over, stores why (one of `enum mr_close_reason`, and its code; each may be NULL), and forgets the connection.
+ *
+ * Errors: `MR_ERROR_TIMED_OUT`, `MR_ERROR_UNKNOWN_CONNECTION`.
+ */
+int32_t mr_nic_wait_closed(const struct mr_nic *nic,
+                           uint32_t connection,
+                           uint64_t timeout_ns,
+                           uint8_t *reason,
+                           uint16_t *code);
+
+/**
+ * Counters of the NIC's endpoint.
+ */
+int32_t mr_nic_statistics(const struct mr_nic *nic, struct mr_endpoint_statistics *statistics);
+
+/**
+ * Counters of a connection; after its end the last. Errors: `MR_ERROR_UNKNOWN_CONNECTION`.
+ */
+int32_t mr_nic_connection_statistics(const struct mr_nic *nic,
+                                     uint32_t connection,
+                                     struct mr_connection_statistics *statistics);
+
+/**
  * An empty set: the next PSN expected is 0.
  */
 int32_t mr_psn_set_init(struct mr_psn_set *set);
@@ -2111,6 +2320,35 @@ int32_t mr_psn_set_block(struct mr_psn_set *set,
                          uint8_t path,
                          uint32_t hint_mbps,
                          struct mr_ack_block *block);
+
+/**
+ * Runs a scenario: its text in TOML (docs/scenarios.md; it cannot name other files), a seed, and `count` settings such as "fabric.planes=4"
+ * that take the place of what it says. Equal ones give equal results, byte for byte. It takes as long as it takes, on a thread of its own
+ * with room for the largest connections.
+ *
+ * The result is to be given back by `mr_sim_free`. Errors: `MR_ERROR_SCENARIO` with `mr_error_detail`, `MR_ERROR_NOT_UTF8`,
+ * `MR_ERROR_SYSTEM`.
+ */
+int32_t mr_sim_run(const char *scenario,
+                   uint64_t seed,
+                   const char *const *settings,
+                   size_t count,
+                   struct mr_sim_result **result);
+
+/**
+ * The hash of all that happened in the run, as text. It is the result's, and lives as long.
+ */
+int32_t mr_sim_hash(const struct mr_sim_result *result, const char **hash);
+
+/**
+ * The summary of the run, as JSON. It is the result's, and lives as long.
+ */
+int32_t mr_sim_json(const struct mr_sim_result *result, const char **json);
+
+/**
+ * Gives a result back. NULL does nothing.
+ */
+int32_t mr_sim_free(struct mr_sim_result *result);
 
 /**
  * The name of a counter of dropped datagrams: English, static; "unknown" from `MR_DROP_REASONS` on.
