@@ -1847,8 +1847,6 @@ typedef struct mr_psn_set {
 extern "C" {
 #endif // __cplusplus
 
-void metaroce_panic_path_reached(void);
-
 /**
  * Makes an IPv4 address a.b.c.d with a UDP port.
  */

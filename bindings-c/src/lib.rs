@@ -49,9 +49,8 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 }
 
 #[cfg(not(feature = "std"))]
-#[unsafe(no_mangle)]
 #[inline(never)]
-extern "C" fn metaroce_panic_path_reached() -> ! {
+fn metaroce_panic_path_reached() -> ! {
     loop {
         core::hint::black_box(());
     }

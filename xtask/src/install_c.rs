@@ -25,13 +25,13 @@ pub struct Args {
 
 /// Builds and installs.
 pub fn run(args: &Args) -> Result<()> {
+    let arguments = ["-p", "metaroce-c", "--locked", "--quiet", "--profile"];
+    process::run(process::cargo(["build"]).args(arguments).arg(&args.profile))?;
     install(&args.prefix, &args.profile)
 }
 
-/// Builds with a cargo profile and installs below `prefix`.
+/// Installs below `prefix` what was built with a cargo profile.
 pub fn install(prefix: &Path, profile: &str) -> Result<()> {
-    let arguments = ["-p", "metaroce-c", "--locked", "--quiet", "--profile"];
-    process::run(process::cargo(["build"]).args(arguments).arg(profile))?;
     let built = workspace::target_dir()?.join(profile);
     let source = workspace::root().join("bindings-c");
     let version = env!("CARGO_PKG_VERSION");

@@ -27,6 +27,10 @@ const SETTINGS: [&str; 2] = ["workload.size_bytes=256KiB", "workload.repeat=1"];
 
 pub fn run() -> Result<()> {
     let place = Place::new()?;
+    // In one go: what they depend on is built once.
+    let arguments = ["-p", "metaroce-c", "-p", "metaroce", "--locked", "--quiet"];
+    let mut build = process::cargo(["build", "--profile", PROFILE]);
+    process::run(build.args(arguments))?;
     install_c::install(&place.prefix, PROFILE)?;
     header(&place)?;
     exports(&place)?;
@@ -255,8 +259,6 @@ fn programs(place: &Place, build: Build) -> Result<()> {
 
 /// `metaroce serve` in a process of its own, and a client that is told its port.
 fn with_server(client: &mut Command) -> Result<()> {
-    let arguments = ["-p", "metaroce", "--locked", "--quiet", "--profile"];
-    process::run(process::cargo(["build"]).args(arguments).arg(PROFILE))?;
     let mut serve = process::command(command_line_program()?);
     serve.args(["serve", "--once", "--json", "--plane", "127.0.0.1:0"]);
     println!("$ {} &", process::shown(&serve));
