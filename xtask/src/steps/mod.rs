@@ -1,5 +1,6 @@
 //! The steps of `cargo xtask test`, and how they are run and reported.
 
+mod bindings_c;
 mod code;
 mod fuzz;
 mod netns;
@@ -82,6 +83,11 @@ const STEPS: &[Step] = &[
         name: "wireshark",
         about: "the Wireshark dissector shows what the core reads, and takes anything",
         run: wireshark::run,
+    },
+    Step {
+        name: "bindings-c",
+        about: "the C library: installed, used by programs in C and C++, by sanitizers and valgrind, on two bare processors",
+        run: bindings_c::run,
     },
     Step {
         name: "fuzz",
