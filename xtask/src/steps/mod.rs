@@ -4,6 +4,7 @@ mod code;
 mod fuzz;
 mod netns;
 mod planted;
+mod python;
 mod targets;
 pub mod wasm;
 mod wireshark;
@@ -82,6 +83,11 @@ const STEPS: &[Step] = &[
         name: "wireshark",
         about: "the Wireshark dissector shows what the core reads, and takes anything",
         run: wireshark::run,
+    },
+    Step {
+        name: "python",
+        about: "the Python package from its wheel: types, tests, README, notebooks; pip install from the folder",
+        run: python::run,
     },
     Step {
         name: "fuzz",
