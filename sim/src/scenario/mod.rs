@@ -19,6 +19,7 @@
 //! assert!(report.summary.conserved);
 //! ```
 
+pub mod columns;
 mod document;
 mod error;
 mod execute;

@@ -70,7 +70,20 @@ pub fn needs() -> Vec<Need> {
     let files = FILES
         .iter()
         .map(|(package, file, why)| need(package, why, std::path::Path::new(file).exists()));
-    programs.chain(files).collect()
+    programs.chain(files).chain([python_venv()]).collect()
+}
+
+/// Python alone may come without what makes virtual environments.
+fn python_venv() -> Need {
+    let modules = ["-c", "import ensurepip, venv"];
+    Need {
+        what: format!("{WHAT}python3-venv"),
+        why: "the Python package's tests; its tools come from PyPI (step python)",
+        present: process::succeeds(process::command("python3").args(modules)),
+        root: true,
+        by_hand: String::new(),
+        install: Box::new(|| Ok(())),
+    }
 }
 
 /// Is this a Debian package? They are installed together, by [`install`].

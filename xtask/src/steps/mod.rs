@@ -5,6 +5,7 @@ mod code;
 mod fuzz;
 mod netns;
 mod planted;
+mod python;
 mod targets;
 pub mod wasm;
 mod wireshark;
@@ -88,6 +89,11 @@ const STEPS: &[Step] = &[
         name: "bindings-c",
         about: "the C library: installed, used by programs in C and C++, by sanitizers and valgrind, on two bare processors",
         run: bindings_c::run,
+    },
+    Step {
+        name: "python",
+        about: "the Python package from its wheel: types, tests, README, notebooks; pip install from the folder",
+        run: python::run,
     },
     Step {
         name: "fuzz",
