@@ -77,6 +77,8 @@ fn memory_fills_to_the_last_byte() {
             let cells: u64 = transfer.cells.iter().map(|&bytes| u64::from(bytes)).sum();
             assert_eq!(cells, transfer.bytes);
         }
+        let bins: u64 = explored.placements().bins().iter().sum();
+        assert_eq!(bins, explored.counters().placed_bytes);
     }
 }
 
@@ -137,6 +139,24 @@ fn a_cut_link_is_gone_around_and_the_run_is_repeated_from_its_text() {
         other.advance(Time::from_ms(1_000));
         hash(&other)
     });
+}
+
+#[test]
+fn an_intervention_can_be_made_when_all_that_is_due_has_happened() {
+    let mut explored = run(&[]);
+    explored.advance(Time::from_us(7));
+    explored
+        .act(Action::Lose {
+            link: 2,
+            permille: 300,
+        })
+        .unwrap();
+    explored.advance(Time::from_ms(1_000));
+    let next = vec!["7000000-0-lose-2-300".parse().unwrap()];
+    let mut told = Exploration::with_interventions(scenario(&[]), 1, next).unwrap();
+    told.advance(Time::from_ms(1_000));
+    assert_eq!(hash(&told), hash(&explored));
+    assert_eq!(told.interventions(), explored.interventions());
 }
 
 #[test]

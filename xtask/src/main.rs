@@ -4,6 +4,7 @@
 
 mod bench;
 mod elf;
+mod explorer;
 mod process;
 mod setup;
 mod steps;
@@ -44,6 +45,8 @@ enum Task {
     },
     /// Run the benchmarks: all of them, or one by name.
     Bench(bench::Args),
+    /// Build the explorer's page (`metaroce explore` serves it).
+    Explorer,
     /// Formatting, clippy and dependency licences.
     Lint,
 }
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         }
         Task::Test { only, list: false } => steps::test(&only),
         Task::Bench(args) => bench::run(&args),
+        Task::Explorer => explorer::run(),
         Task::Lint => steps::lint(),
     };
     match result {

@@ -10,7 +10,7 @@ use crate::time::Time;
 pub struct Position {
     /// Since the workload began.
     pub elapsed: Time,
-    /// Of the network, since it was built.
+    /// Of the network, since it was built. In an intervention 0 means: all that are due by then.
     pub events: u64,
 }
 

@@ -31,7 +31,7 @@ mod stage;
 
 pub use intervention::{Action, Intervention, Position};
 pub use peek::{ConnectionView, Part, PathView, Peek};
-pub use placement::{CELLS, Placements, Transfer};
+pub use placement::{BIN, CELLS, Placements, Transfer};
 
 use std::cell::Ref;
 
@@ -112,9 +112,7 @@ impl Exploration {
             if next.at.elapsed > elapsed || self.is_over() {
                 break;
             }
-            self.go_to(next.at);
-            self.apply(next.action);
-            self.applied += 1;
+            self.make(next);
         }
         self.end = self.stage.advance(elapsed, u64::MAX);
     }
@@ -143,11 +141,21 @@ impl Exploration {
             if next.at > to {
                 break;
             }
-            self.go_to(next.at);
-            self.apply(next.action);
-            self.applied += 1;
+            self.make(next);
         }
         self.go_to(to);
+        Ok(())
+    }
+
+    /// Goes to a time, and there behind all that is due: forwards, or from the beginning if it lies behind.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn seek_time(&mut self, elapsed: Time) -> Result<(), ScenarioError> {
+        if elapsed < self.position().elapsed {
+            self.seek(Position::default())?;
+        }
+        self.advance(elapsed);
         Ok(())
     }
 
@@ -232,6 +240,18 @@ impl Exploration {
         self.scenario.transport.name()
     }
 
+    /// Goes on to where the next intervention is made, and makes it. One of no events is made when all that is due by its time has happened.
+    fn make(&mut self, next: Intervention) {
+        if next.at.events == 0 {
+            self.end = self.stage.advance(next.at.elapsed, u64::MAX);
+            self.interventions[self.applied].at = self.position();
+        } else {
+            self.go_to(next.at);
+        }
+        self.apply(next.action);
+        self.applied += 1;
+    }
+
     /// Goes on to a position; no intervention lies between.
     fn go_to(&mut self, to: Position) {
         let here = self.position();
@@ -240,7 +260,7 @@ impl Exploration {
             self.end = self.stage.advance(Time::NEVER, events);
         }
         // Nothing happens meanwhile.
-        if to.elapsed > self.position().elapsed {
+        if to.elapsed > self.position().elapsed && !self.is_over() {
             self.stage.wait(to.elapsed);
         }
     }

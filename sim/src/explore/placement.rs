@@ -54,9 +54,15 @@ impl Transfer {
     }
 }
 
+/// Bytes placed are counted in spans of this length.
+pub const BIN: Time = Time::from_us(1);
+
 /// All messages that were posted.
 #[derive(Debug, Default)]
 pub struct Placements {
+    /// When the first span begins.
+    pub(super) begin: Time,
+    bins: Vec<u64>,
     transfers: Vec<Transfer>,
     by_id: BTreeMap<u32, usize>,
     /// By sender, receiver and stream: the messages, in the order in which they were posted.
@@ -68,6 +74,20 @@ impl Placements {
     #[must_use]
     pub fn transfers(&self) -> &[Transfer] {
         &self.transfers
+    }
+
+    /// Bytes placed at all hosts in each span of [`BIN`] since the workload began, up to the last in which some were.
+    #[must_use]
+    pub fn bins(&self) -> &[u64] {
+        &self.bins
+    }
+
+    fn count(&mut self, now: Time, bytes: u64) {
+        let bin = (now.since(self.begin).ps() / BIN.ps()) as usize;
+        if bin >= self.bins.len() {
+            self.bins.resize(bin + 1, 0);
+        }
+        self.bins[bin] += bytes;
     }
 
     fn post(&mut self, from: HostId, stream: u16, message: &Message) {
@@ -129,12 +149,13 @@ impl<N: Peek> Station for Noting<N> {
             return;
         }
         let placed = self.node.counters().placed_bytes;
-        if placed > self.placed
-            && let Some(part) = self.node.part(packet)
-        {
+        if placed > self.placed {
             let bytes = placed - self.placed;
             let mut placements = self.placements.borrow_mut();
-            placements.place(packet.source, self.id, part, bytes);
+            placements.count(now, bytes);
+            if let Some(part) = self.node.part(packet) {
+                placements.place(packet.source, self.id, part, bytes);
+            }
         }
         self.placed = placed;
     }

@@ -55,6 +55,7 @@ impl Plan for Opening {
             let message = "the hosts are not ready in time".to_owned();
             return Err(ScenarioError::settings("run.ready_limit", message));
         }
+        placements.borrow_mut().begin = run.begin();
         let rates = run.sim.network.ports.iter().map(|port| port.config.mbps);
         Ok(Box::new(Open {
             rates: rates.collect(),

@@ -4,7 +4,7 @@ mod code;
 mod fuzz;
 mod netns;
 mod planted;
-mod targets;
+pub mod targets;
 pub mod wasm;
 mod wireshark;
 
