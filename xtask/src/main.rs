@@ -5,6 +5,7 @@
 mod bench;
 mod elf;
 mod install_c;
+mod explorer;
 mod process;
 mod setup;
 mod steps;
@@ -47,6 +48,8 @@ enum Task {
     Bench(bench::Args),
     /// Build the C library and install it, with its header and what pkg-config and CMake look for.
     InstallC(install_c::Args),
+    /// Build the explorer's page (`metaroce explore` serves it).
+    Explorer,
     /// Formatting, clippy and dependency licences.
     Lint,
 }
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Task::Test { only, list: false } => steps::test(&only),
         Task::Bench(args) => bench::run(&args),
         Task::InstallC(args) => install_c::run(&args),
+        Task::Explorer => explorer::run(),
         Task::Lint => steps::lint(),
     };
     match result {

@@ -6,7 +6,7 @@ mod fuzz;
 mod netns;
 mod planted;
 mod python;
-mod targets;
+pub mod targets;
 pub mod wasm;
 mod wireshark;
 
