@@ -14,6 +14,7 @@
 //! | [`memory`] | regions, keys, rights, and where the bytes are |
 //! | [`handshake`] | cookies and parameters |
 //! | [`connection`], [`endpoint`] | the parts put together |
+//! | [`service`] | how a server of memory tells where it is |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -30,6 +31,7 @@ pub mod path;
 pub mod planted;
 pub mod rate;
 pub mod schedule;
+pub mod service;
 pub mod spray;
 pub mod stats;
 pub mod storage;

@@ -71,14 +71,21 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
 mod table {
     use crc::{CRC_32_ISCSI, Crc, Table};
 
-    static CASTAGNOLI: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
+    /// Bytes that are looked up at one time, in a table of 1 KiB each.
+    const LANES: usize = if cfg!(feature = "small") { 1 } else { 16 };
+
+    static CASTAGNOLI: Crc<u32, Table<LANES>> = Crc::<u32, Table<LANES>>::new(&CRC_32_ISCSI);
 
     /// The crate's own loop has bounds checks that can panic; here chunks have their length in
     /// their type, and a table of 256 cannot be too short for a byte.
     pub(super) fn append(crc: u32, bytes: &[u8]) -> u32 {
-        let tables: &[[u32; 256]; 16] = CASTAGNOLI.table();
+        let tables: &[[u32; 256]; LANES] = CASTAGNOLI.table();
         let [first, ..] = tables;
-        let (chunks, rest) = bytes.as_chunks::<16>();
+        let (chunks, rest) = if LANES == 16 {
+            bytes.as_chunks::<16>()
+        } else {
+            (&[][..], bytes)
+        };
         let mut register = !crc;
         for chunk in chunks {
             let mixed = (u128::from_le_bytes(*chunk) ^ u128::from(register)).to_le_bytes();
