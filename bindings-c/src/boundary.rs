@@ -124,6 +124,7 @@ mod detail {
     }
 
     /// Remembers a text for [`mr_error_detail`], and passes the error on.
+    #[cfg(any(feature = "nic", feature = "sim"))]
     pub(crate) fn detailed<E: core::fmt::Display>(
         error: E,
         code: crate::error::mr_error,

@@ -501,7 +501,9 @@ fn encode_blocks(
         let (place, bytes) = place
             .zip(bytes.get(..length))
             .ok_or(mr_error::MR_ERROR_BUFFER_TOO_SMALL)?;
-        place.copy_from_slice(bytes);
+        for (place, byte) in place.iter_mut().zip(bytes) {
+            *place = *byte;
+        }
         used += length;
     }
     if used == 0 {

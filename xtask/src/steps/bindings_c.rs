@@ -367,11 +367,12 @@ const BOARDS: [Board; 2] = [
 fn bare(place: &Place) -> Result<()> {
     for board in &BOARDS {
         let mut build = setup::build_command(board.target);
-        build.args(["-p", "metaroce-c", "--no-default-features", "--release"]);
+        build.args(["-p", "metaroce-c", "--no-default-features"]);
+        build.args(["--profile", "bare"]);
         build.args(["--locked", "--quiet"]);
         let folder = targets::target_dir()?;
         process::run(build.env("CARGO_TARGET_DIR", &folder))?;
-        let library = folder.join(board.target).join("release/libmetaroce.a");
+        let library = folder.join(board.target).join("bare/libmetaroce.a");
         for name in ["conversation", "codec"] {
             let program = place.work.join(format!("{name}-{}", board.target));
             let mut compile = process::command(board.compiler);
