@@ -6,6 +6,7 @@ compared: they differ with the version of what draws them.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ def main(arguments: list[str]) -> int:
         print("usage: execute.py FOLDER | --store", file=sys.stderr)
         return 2
     store = arguments[0] == "--store"
+    # Pictures go into the notebook, whatever is set here.
+    os.environ.pop("MPLBACKEND", None)
     wrong = 0
     for path in sorted(HERE.glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]

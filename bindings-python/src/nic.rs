@@ -76,10 +76,11 @@ impl Nic {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take()
         });
-        self.regions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = std::mem::take(&mut *regions);
+        // The end of Python's objects may run other code.
+        drop(regions);
+        drop(kept);
         nic
     }
 }

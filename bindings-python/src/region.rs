@@ -37,6 +37,7 @@ pub fn pin(memory: &Bound<'_, PyAny>) -> PyResult<Pinned> {
 /// Holds what a region needs. The fields are dropped in this order: the memory is kept until the NIC cannot reach it any more.
 struct Holder {
     owner: Option<MemoryRegion>,
+    view: Py<PyAny>,
     _keeper: Py<PyAny>,
 }
 
@@ -46,7 +47,6 @@ pub struct Region {
     region: CoreRegion,
     base: u64,
     length: u64,
-    view: Py<PyAny>,
     holder: Mutex<Option<Holder>>,
 }
 
@@ -56,9 +56,9 @@ impl Region {
             region,
             base,
             length: pinned.length as u64,
-            view: pinned.view,
             holder: Mutex::new(Some(Holder {
                 owner,
+                view: pinned.view,
                 _keeper: pinned.keeper,
             })),
         }
@@ -68,15 +68,18 @@ impl Region {
         self.region
     }
 
-    /// Lets the memory go; whether it was held. If the NIC knew the region it does not any more.
-    pub fn release(&self) -> bool {
-        let held = self
-            .holder
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        held.is_some()
+    /// Lets the memory go. If the NIC knew the region it does not any more.
+    pub fn release(&self) {
+        let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = holder.take();
+        // The end of Python's objects may run other code.
+        drop(holder);
+        drop(held);
     }
+}
+
+fn gone(py: Python<'_>) -> PyErr {
+    errors::text(py, "RegionError", "the region is deregistered already")
 }
 
 #[pymethods]
@@ -99,10 +102,14 @@ impl Region {
         self.base
     }
 
-    /// Its bytes, as a memoryview.
+    /// Its bytes, as a memoryview, while it is registered.
     #[getter]
-    fn memory(&self, py: Python<'_>) -> Py<PyAny> {
-        self.view.clone_ref(py)
+    fn memory(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*holder {
+            Some(holder) => Ok(holder.view.clone_ref(py)),
+            None => Err(gone(py)),
+        }
     }
 
     /// Its bytes as a NumPy array, without a copy.
@@ -117,7 +124,7 @@ impl Region {
             Some(dtype) => dtype,
             None => numpy.getattr("uint8")?,
         };
-        numpy.call_method1("frombuffer", (&self.view, dtype))
+        numpy.call_method1("frombuffer", (self.memory(py)?, dtype))
     }
 
     /// A place in it for this side's operations; without a length, all that is left.
@@ -166,21 +173,16 @@ impl Region {
 
     /// Takes the right to reach it away from the NIC and from peers. (An endpoint that is stepped has a `deregister` for that.)
     fn deregister(&self, py: Python<'_>) -> PyResult<()> {
-        let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
         match &*holder {
-            None => Err(errors::text(
-                py,
-                "RegionError",
-                "the region is deregistered already",
-            )),
+            None => Err(gone(py)),
             Some(Holder { owner: None, .. }) => {
                 let message = "the region is an endpoint's: call the endpoint's deregister";
                 Err(errors::text(py, "RegionError", message))
             }
             Some(_) => {
-                let held = holder.take();
                 drop(holder);
-                drop(held);
+                self.release();
                 Ok(())
             }
         }

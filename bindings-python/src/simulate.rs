@@ -178,7 +178,7 @@ pub fn simulate<'py>(
     for columns in tables(&report, &scenario.run.queues) {
         let name = columns.name;
         let table =
-            Table::new(columns).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+            Table::new(&columns).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         named.set_item(name, table)?;
     }
     Ok((summary, named, stopped))

@@ -1,15 +1,18 @@
 //! Tables that any library of data frames takes as they are: the Arrow PyCapsule interface.
 
+use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::iterator::ArrayIter;
+use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator, StringArray,
-    UInt64Array,
+    ArrayAccessor, ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator,
+    StringArray, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, ffi::FFI_ArrowSchema};
 use metaroce_sim::scenario::columns::{Columns, Values};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyList};
 use std::sync::Arc;
 
 /// A table of figures. Give it to `polars.DataFrame`, `pyarrow.table` or `pandas.DataFrame.from_arrow`: they take it without a copy.
@@ -17,11 +20,10 @@ use std::sync::Arc;
 pub struct Table {
     name: &'static str,
     batch: RecordBatch,
-    columns: Columns,
 }
 
 impl Table {
-    pub fn new(columns: Columns) -> Result<Self, ArrowError> {
+    pub fn new(columns: &Columns) -> Result<Self, ArrowError> {
         let (mut fields, mut arrays) = (Vec::new(), Vec::<ArrayRef>::new());
         for (name, values) in &columns.columns {
             let (kind, nullable, array): (DataType, bool, ArrayRef) = match values {
@@ -48,9 +50,13 @@ impl Table {
         Ok(Self {
             name: columns.name,
             batch: RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?,
-            columns,
         })
     }
+}
+
+/// The values of an array, none where there is none.
+fn collected<A: ArrayAccessor>(array: A) -> Vec<Option<A::Item>> {
+    ArrayIter::new(array).collect()
 }
 
 fn failed(error: ArrowError) -> PyErr {
@@ -68,8 +74,8 @@ impl Table {
     /// Its columns' names.
     #[getter]
     fn column_names(&self) -> Vec<&str> {
-        let columns = self.columns.columns.iter();
-        columns.map(|(name, _)| name.as_str()).collect()
+        let fields = self.batch.schema_ref().fields().iter();
+        fields.map(|field| field.name().as_str()).collect()
     }
 
     /// How many rows it has.
@@ -79,19 +85,18 @@ impl Table {
 
     /// The values of a column, as a list.
     fn __getitem__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
-        let column = self.columns.columns.iter().find(|(known, _)| known == name);
-        let Some((_, values)) = column else {
+        let Some(column) = self.batch.column_by_name(name) else {
             let known = self.column_names().join(", ");
             let message = format!("{name}: {} has the columns {known}", self.name);
             return Err(PyKeyError::new_err(message));
         };
-        let list = match values {
-            Values::Integers(values) => values.into_pyobject(py)?,
-            Values::Numbers(values) => values.into_pyobject(py)?,
-            Values::Texts(values) => values.into_pyobject(py)?,
-            Values::Booleans(values) => values.into_pyobject(py)?,
+        let list = match column.data_type() {
+            DataType::UInt64 => PyList::new(py, collected(column.as_primitive::<UInt64Type>()))?,
+            DataType::Float64 => PyList::new(py, collected(column.as_primitive::<Float64Type>()))?,
+            DataType::Utf8 => PyList::new(py, collected(column.as_string::<i32>()))?,
+            _ => PyList::new(py, collected(column.as_boolean()))?,
         };
-        Ok(list.unbind())
+        Ok(list.unbind().into_any())
     }
 
     fn __repr__(&self) -> String {

@@ -86,6 +86,8 @@ def test_registered_memory_cannot_be_resized_under_the_core() -> None:
         memory.extend(bytes(1000))
     core.deregister(region)
     memory.extend(bytes(1000))
+    with pytest.raises(metaroce.RegionError, match="deregistered"):
+        region.memory
     with pytest.raises(metaroce.RegionError, match="not one of this endpoint's"):
         core.deregister(region)
 

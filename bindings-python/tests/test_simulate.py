@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import metaroce
@@ -159,6 +160,28 @@ def test_keyboard_interrupt_ends_a_run_with_what_there_is() -> None:
     assert isinstance(caught.value, KeyboardInterrupt)
     assert caught.value.result.end == "stopped"
     assert len(caught.value.result.flows) == 15
+
+
+def test_a_signal_from_outside_ends_a_run_that_shows_nothing() -> None:
+    """It comes while the interpreter waits for the simulator."""
+    begun = threading.Event()
+
+    def interrupt() -> None:
+        begun.wait()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(metaroce.Interrupted) as caught:
+        metaroce.simulate(LONG, progress=lambda _: begun.set())
+    thread.join()
+    assert caught.value.result.end == "stopped"
+
+
+def test_simulations_run_side_by_side() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        hashes = list(pool.map(lambda seed: metaroce.simulate(SMALL, seed).hash, [1, 2, 1, 2]))
+    assert hashes[:2] == hashes[2:] and hashes[0] != hashes[1]
 
 
 def test_other_threads_run_meanwhile() -> None:

@@ -9,6 +9,28 @@ from typing_extensions import Buffer, Unpack
 
 from ._types import ConnectionSettings, EndpointSettings, Event
 
+__all__ = [
+    "Closed",
+    "Completion",
+    "CompletionKind",
+    "Connected",
+    "Connection",
+    "Datagram",
+    "Endpoint",
+    "LocalSlice",
+    "Nic",
+    "PlaneDown",
+    "PlaneUp",
+    "Region",
+    "RemoteAddress",
+    "Status",
+    "StreamFailed",
+    "Table",
+    "crc32c",
+    "simulate",
+    "to_toml",
+]
+
 # `Region` has a method of this name.
 _Slice = slice
 _Memory = Union[int, Buffer, numpy.typing.NDArray[Any]]

@@ -63,7 +63,7 @@ def time_sequence(
     sent = [(event, data) for event, data in sent if data["connection"] == connection]
     if not sent:
         raise ValueError(f"the trace has no data packets of host {host}, connection {connection}")
-    peer = sent[0][1]["destination"]
+    peer, first = sent[0][1]["destination"], sent[0][0]["time"]
     wanted = sorted({data["path"] for _, data in sent} if paths is None else set(paths))
 
     lost: dict[int, list[tuple[float, int]]] = {}
@@ -75,7 +75,7 @@ def time_sequence(
             if packet.get("kind") == "data" and packet.get("connection") == connection:
                 lost.setdefault(packet["path"], []).append((time, packet["psn"]))
         elif event["name"] == "transport:packet_received" and event.get("host") == host:
-            if event["data"].get("source") == peer:
+            if event["data"].get("source") == peer and event["time"] >= first:
                 for block in event["data"].get("blocks", []):
                     acknowledged.setdefault(block["path"], []).append((time, block["cumulative"]))
 

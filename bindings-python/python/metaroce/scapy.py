@@ -30,7 +30,7 @@ from scapy.fields import (
     XLongField,
 )
 from scapy.layers.inet import UDP
-from scapy.packet import Packet, Raw, bind_bottom_up
+from scapy.packet import Packet, Raw, bind_bottom_up, bind_top_down
 
 from ._metaroce import crc32c
 
@@ -386,8 +386,8 @@ _OPCODES: dict[int, type[Packet]] = {6: AtomicRequest, 7: AtomicResponse, 8: Err
 
 # Building sets the kind that fits the layer above.
 for _number, _layer in _KINDS.items():
-    _layer.overload_fields = {MetaRoCE: {"kind": _number}}
+    bind_top_down(MetaRoCE, _layer, kind=_number)
 for _number, _layer in _OPCODES.items():
-    _layer.overload_fields = {Data: {"opcode": _number}}
-MetaRoCE.overload_fields = {UDP: {"dport": PORT}}
+    bind_top_down(Data, _layer, opcode=_number)
+bind_top_down(UDP, MetaRoCE, dport=PORT)
 bind_bottom_up(UDP, MetaRoCE, dport=PORT)

@@ -16,7 +16,9 @@ const PROFILE: &str = "test-fast";
 pub fn run() -> Result<()> {
     let folder = workspace::target_dir()?.join("python");
     let package = workspace::root().join("bindings-python");
-    process::run(cargo(["build", "--locked", "--quiet", "-p", "metaroce"]).args(["--profile", PROFILE]))?;
+    process::run(
+        cargo(["build", "--locked", "--quiet", "-p", "metaroce"]).args(["--profile", PROFILE]),
+    )?;
     let venv = tools(&folder, &package.join("requirements.txt"))?;
     install_wheel(&venv, &folder, &package)?;
 
@@ -28,7 +30,10 @@ pub fn run() -> Result<()> {
         command
             .current_dir(&outside)
             .env("METAROCE_SCENARIOS", workspace::root().join("scenarios"))
-            .env("METAROCE_COMMAND", folder.join("..").join(PROFILE).join("metaroce"))
+            .env(
+                "METAROCE_COMMAND",
+                folder.join("..").join(PROFILE).join("metaroce"),
+            )
             .env("MPLBACKEND", "agg");
         command
     };
@@ -39,9 +44,17 @@ pub fn run() -> Result<()> {
     }
     process::run(&mut python(&["-m", "mypy.stubtest", "metaroce._metaroce"]))?;
     let mut pytest = python(&["-m", "pytest", "-q", "-p", "no:cacheprovider"]);
-    process::run(pytest.arg(package.join("tests")).arg(package.join("README.md")))?;
+    process::run(
+        pytest
+            .arg(package.join("tests"))
+            .arg(package.join("README.md")),
+    )?;
     let mut notebooks = python(&[]);
-    process::run(notebooks.arg(package.join("notebooks/execute.py")).arg(folder.join("notebooks")))?;
+    process::run(
+        notebooks
+            .arg(package.join("notebooks/execute.py"))
+            .arg(folder.join("notebooks")),
+    )?;
     from_the_folder(&folder, &package)
 }
 
@@ -51,7 +64,8 @@ struct Venv(PathBuf);
 impl Venv {
     fn create(folder: PathBuf) -> Result<Self> {
         if folder.exists() {
-            fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
+            fs::remove_dir_all(&folder)
+                .with_context(|| format!("removing {}", folder.display()))?;
         }
         process::run(command("python3").args(["-m", "venv"]).arg(&folder))?;
         Ok(Self(folder))
@@ -76,7 +90,10 @@ impl Venv {
         if let Ok(path) = std::env::join_paths(folders) {
             pip.env("PATH", path);
         }
-        pip.env("MATURIN_PEP517_ARGS", format!("--profile {PROFILE} --locked"));
+        pip.env(
+            "MATURIN_PEP517_ARGS",
+            format!("--profile {PROFILE} --locked"),
+        );
         pip
     }
 }
@@ -101,7 +118,9 @@ fn install_wheel(venv: &Venv, folder: &Path, package: &Path) -> Result<()> {
     }
     let build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir"];
     process::run(venv.pip(&build).arg(&wheels).arg(package))?;
-    let wheel = fs::read_dir(&wheels)?.next().context("no wheel was built")??;
+    let wheel = fs::read_dir(&wheels)?
+        .next()
+        .context("no wheel was built")??;
     println!("{}", wheel.file_name().to_string_lossy());
     let install = ["install", "--no-deps", "--force-reinstall"];
     process::run(venv.pip(&install).arg(wheel.path()))
