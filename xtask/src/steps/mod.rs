@@ -1,6 +1,7 @@
 //! The steps of `cargo xtask test`, and how they are run and reported.
 
 mod code;
+mod explorer;
 mod fuzz;
 mod netns;
 mod planted;
@@ -82,6 +83,11 @@ const STEPS: &[Step] = &[
         name: "wireshark",
         about: "the Wireshark dissector shows what the core reads, and takes anything",
         run: wireshark::run,
+    },
+    Step {
+        name: "explorer",
+        about: "the explorer's page is built, and does in Chromium what it should; its figures",
+        run: explorer::run,
     },
     Step {
         name: "fuzz",
