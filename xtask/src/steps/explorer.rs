@@ -28,15 +28,10 @@ pub fn run() -> Result<()> {
     ];
     let printed = process::output(process::cargo(example).args(["--example", "native"]))?;
     fs::write(&native, &printed)?;
-    process::run(&mut process::cargo([
-        "build",
-        "--release",
-        "--locked",
-        "--quiet",
-        "-p",
-        "metaroce",
-    ]))?;
-    let metaroce = workspace::target_dir()?.join("release/metaroce");
+    // In the profile in which its tests have built most of it.
+    let command = ["build", "--profile", "test-fast", "--locked", "--quiet"];
+    process::run(process::cargo(command).args(["-p", "metaroce", "--bin", "metaroce"]))?;
+    let metaroce = workspace::target_dir()?.join("test-fast/metaroce");
     same_hash(&metaroce, &printed)?;
     let mut server = process::command(&metaroce);
     server.args(["--json", "explore", "--no-open", "--port", "0"]);
