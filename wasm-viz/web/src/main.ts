@@ -96,8 +96,10 @@ async function open(): Promise<void> {
     element("error").hidden = true;
     const result = await simulator.ask({ kind: "open", opening: opening(), view: view(true) });
     plans = result.plans;
+    const pair = state.pair;
     build();
-    show(result.frame);
+    // Which connection is shown may be known only now.
+    show(pair === state.pair ? result.frame : await simulator.ask({ kind: "frame", ps: 0, view: view(true) }));
     writeAddress();
   });
 }

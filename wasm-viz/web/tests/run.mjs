@@ -77,6 +77,7 @@ const tests = {
   async "it starts, and packets move over the fabric"() {
     const page = await visit();
     assert.equal(await time(page), 0);
+    assert.match(await page.textContent("#facts"), /Window.*Receiver/);
     const before = await colourful(page);
     await playUntil(page, () => window.__explorer.frame().ps > 30e6);
     assert.ok((await ask(page, () => window.__explorer.frame().sides[0].packets.length / 7)) > 100);
