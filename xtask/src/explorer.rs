@@ -15,6 +15,16 @@ const WEB: &str = "wasm-viz/web";
 /// The cargo profile of the module.
 const PROFILE: &str = "explorer";
 
+/// What the compiler uses of WebAssembly beyond its first version, and every browser of the last years has.
+const FEATURES: [&str; 6] = [
+    "--enable-bulk-memory",
+    "--enable-bulk-memory-opt",
+    "--enable-mutable-globals",
+    "--enable-nontrapping-float-to-int",
+    "--enable-sign-ext",
+    "--enable-reference-types",
+];
+
 /// Builds all of it; the folder with the finished page.
 pub fn build() -> Result<PathBuf> {
     let web = workspace::root().join(WEB);
@@ -85,7 +95,7 @@ fn module(web: &Path) -> Result<()> {
     let mut optimize = process::command(web.join("node_modules/.bin/wasm-opt"));
     optimize
         .arg("-O3")
-        .arg("--all-features")
+        .args(FEATURES)
         .arg(&file)
         .arg("-o")
         .arg(&file);

@@ -5,9 +5,9 @@ import { FONT } from "./fabric";
 import { CONNECTION, PATH, STATES, type Plan } from "./records";
 import { colours, pathColour } from "./theme";
 
-const ROW = 30;
+const ROW = 34;
 const MOST_ROWS = 64;
-const COLUMNS = 128;
+const COLUMNS = 64;
 
 export interface Shown {
   plan: Plan;
@@ -103,7 +103,7 @@ function drawVectors({ canvas, context, ...size }: Sheet, title: HTMLElement, { 
     for (let psn = 0; psn < 256; psn += 1) {
       // The cell's number nearest to what is expected, within half a ring behind and ahead.
       const ahead = (psn - (cumulative & 255) + 256) & 255;
-      const [x, row] = [left + (psn % COLUMNS) * cell, y + 5 + (psn < COLUMNS ? 0 : 10)];
+      const [x, row] = [left + (psn % COLUMNS) * cell, y + 3 + Math.floor(psn / COLUMNS) * 7];
       const sent = ahead < ((next - cumulative) | 0);
       const bit = ((words[at + 10 + (ahead >> 5)] ?? 0) >>> (ahead & 31)) & 1;
       let fill = look.cell;
@@ -112,11 +112,11 @@ function drawVectors({ canvas, context, ...size }: Sheet, title: HTMLElement, { 
       else if (cumulative > 0 && ((256 - ahead) & 255 || 256) <= Math.min(cumulative, 255)) fill = pale;
       if (fill) {
         context.fillStyle = fill;
-        context.fillRect(x, row, Math.max(1, cell - 0.6), 8.6);
+        context.fillRect(x, row, Math.max(1, cell - 0.9), 5.8);
       } else {
         context.strokeStyle = ahead === 0 ? look.lost : colour;
         context.lineWidth = 0.8;
-        context.strokeRect(x + 0.5, row + 0.5, Math.max(1, cell - 1.4), 7.6);
+        context.strokeRect(x + 0.5, row + 0.5, Math.max(1, cell - 1.9), 4.8);
       }
     }
   }

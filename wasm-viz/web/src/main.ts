@@ -96,8 +96,10 @@ async function open(): Promise<void> {
     element("error").hidden = true;
     const result = await simulator.ask({ kind: "open", opening: opening(), view: view(true) });
     plans = result.plans;
+    const pair = state.pair;
     build();
-    show(result.frame);
+    // Which connection is shown may be known only now.
+    show(pair === state.pair ? result.frame : await simulator.ask({ kind: "frame", ps: 0, view: view(true) }));
     writeAddress();
   });
 }
@@ -158,7 +160,7 @@ function showDetails(next: Frame): void {
     next.sides.map((side, i) => ({ name: name(i), rival: rival(i), transfers: side.transfers ?? new Uint32Array() })),
   );
   const rows: [string, number][] = [
-    ["Data packets", 1], ["Sent again", 2], ["Lost in the network", 7], ["Arrived marked", 6], ["Dropped: out of order", 4],
+    ["Data packets", 1], ["Sent again", 2], ["Lost on the way", 7], ["Arrived marked", 6], ["Out of order, dropped", 4],
     ["Timeouts, probes", 5], ["Packet hops", 10],
   ];
   const head = `<tr><th></th>${next.sides.map((_, i) => `<th scope="col">${name(i)}</th>`).join("")}</tr>`;
@@ -197,7 +199,8 @@ function describe(text: string, side: number): string {
 
 function setPlaying(on: boolean): void {
   if (on && frame?.over) on = false;
-  if (playing && !on) queueMicrotask(writeAddress);
+  // Behind the frame that is on its way.
+  if (playing && !on) void queue(async () => writeAddress());
   playing = on;
   const button = element("play");
   button.textContent = on ? "Pause" : "Play";

@@ -20,6 +20,12 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "offloads of veth devices (step netns)",
     ),
     ("nodejs", "node", "running WebAssembly (step wasm)"),
+    ("npm", "npm", "the explorer's page (step explorer)"),
+    (
+        "chromium",
+        "chromium",
+        "the explorer in a browser (step explorer)",
+    ),
     ("tshark", "tshark", "the dissector (step wireshark)"),
     ("cmake", "cmake", "package files (step bindings-c)"),
     (

@@ -2,6 +2,7 @@
 
 mod bindings_c;
 mod code;
+mod explorer;
 mod fuzz;
 mod netns;
 mod planted;
@@ -94,6 +95,11 @@ const STEPS: &[Step] = &[
         name: "python",
         about: "the Python package from its wheel: types, tests, README, notebooks; pip install from the folder",
         run: python::run,
+    },
+    Step {
+        name: "explorer",
+        about: "the explorer's page is built, and does in Chromium what it should; its figures",
+        run: explorer::run,
     },
     Step {
         name: "fuzz",
