@@ -269,7 +269,7 @@ workload = { kind = "permutation", size_bytes = "256KiB" }
         let run = &explorer.run;
         assert_eq!(links(run).len(), LINK * 8);
         let packets = packets(run);
-        assert!(packets.len() >= 8 * PACKET && packets.len() % PACKET == 0);
+        assert!(packets.len() >= 8 * PACKET && packets.len().is_multiple_of(PACKET));
         for packet in packets.chunks(PACKET) {
             assert!(
                 packet[2] <= 1.0 && packet[3] < 5.0 && packet[5] < 4.0,

@@ -4,8 +4,8 @@
 
 mod bench;
 mod elf;
-mod install_c;
 mod explorer;
+mod install_c;
 mod process;
 mod setup;
 mod steps;
