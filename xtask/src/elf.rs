@@ -39,6 +39,18 @@ pub struct Sizes {
     bss: u64,
 }
 
+impl Sizes {
+    /// What stays in a ROM: code, constants, and what variables begin with.
+    pub fn rom(&self) -> u64 {
+        self.text + self.rodata + self.data
+    }
+
+    /// Variables, without stack.
+    pub fn ram(&self) -> u64 {
+        self.data + self.bss
+    }
+}
+
 impl fmt::Display for Sizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -79,6 +91,10 @@ impl Firmware {
             bss: 0,
         };
         for section in self.parse()?.sections() {
+            // What riscv-rt calls the rest of the RAM is no variable.
+            if section.name() == Ok(".stack") {
+                continue;
+            }
             match section.kind() {
                 SectionKind::Text => sizes.text += section.size(),
                 SectionKind::ReadOnlyData | SectionKind::ReadOnlyString => {

@@ -16,6 +16,7 @@ const TOOLS: &[(&str, &str, &str)] = &[
         "licences and sources of dependencies (step deny)",
     ),
     ("cargo-fuzz", "0.13.2", "fuzzing (step fuzz)"),
+    ("defmt-print", "1.2.0", "what firmware logs (step firmware)"),
     ("duvet", "0.4.3", "requirements report (step traceability)"),
 ];
 

@@ -26,6 +26,16 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "chromium",
         "the explorer in a browser (step explorer)",
     ),
+    (
+        "qemu-system-misc",
+        "qemu-system-riscv32",
+        "a riscv32 machine (steps firmware, bindings-c)",
+    ),
+    (
+        "qemu-system-arm",
+        "qemu-system-arm",
+        "a Cortex-M (steps firmware, bindings-c)",
+    ),
     ("tshark", "tshark", "the dissector (step wireshark)"),
     ("cmake", "cmake", "package files (step bindings-c)"),
     (
@@ -43,8 +53,6 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "riscv64-unknown-elf-gcc",
         "C on RISC-V (step bindings-c)",
     ),
-    ("qemu-system-arm", "qemu-system-arm", "step bindings-c"),
-    ("qemu-system-misc", "qemu-system-riscv32", "step bindings-c"),
 ];
 
 /// (package, a file in it, what for)

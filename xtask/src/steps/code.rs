@@ -11,6 +11,7 @@ fn manifests() -> Vec<String> {
         "Cargo.toml",
         "targets/linkcheck/Cargo.toml",
         "fuzz/Cargo.toml",
+        "fpga-soc/Cargo.toml",
     ]
     .into_iter()
     .filter(|manifest| workspace::root().join(manifest).exists())

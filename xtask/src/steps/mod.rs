@@ -3,6 +3,7 @@
 mod bindings_c;
 mod code;
 mod explorer;
+mod firmware;
 mod fuzz;
 mod netns;
 mod planted;
@@ -100,6 +101,11 @@ const STEPS: &[Step] = &[
         name: "explorer",
         about: "the explorer's page is built, and does in Chromium what it should; its figures",
         run: explorer::run,
+    },
+    Step {
+        name: "firmware",
+        about: "the small device: conversation on riscv32 and Cortex-M, a soft NIC uses its memory on Linux and in QEMU (needs root)",
+        run: firmware::run,
     },
     Step {
         name: "fuzz",
