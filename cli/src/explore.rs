@@ -49,7 +49,7 @@ pub fn run(arguments: &ExploreArgs, json: bool, interrupt: &Interrupt) -> Result
     if json {
         output::json_line(&json!({ "url": url }));
     } else {
-        output::line(&format!("The explorer is at {url} (Ctrl-C ends it)"));
+        output::line(format!("The explorer is at {url} (Ctrl-C ends it)"));
     }
     if !arguments.no_open && !open_browser(&url) {
         eprintln!("metaroce: no browser could be opened; the address is {url}");
