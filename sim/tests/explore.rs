@@ -36,7 +36,7 @@ fn an_exploration_comes_to_what_a_run_comes_to() {
         // Uneven stretches, single events between.
         let mut to = Time::ZERO;
         for i in 1..2_000_u64 {
-            to = to + Time::from_ps(1 + i * 7_919 % 900_000);
+            to += Time::from_ps(1 + i * 7_919 % 900_000);
             explored.advance(to);
             explored.step();
             assert!(explored.network().is_conserved());
