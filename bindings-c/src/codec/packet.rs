@@ -1,13 +1,13 @@
-//! Datagrams as plain structs, and back: the wire format alone, as a reference model.
+//! A datagram as a plain struct, and back.
 
 use metaroce_core::wire::{
-    self, Accept, AckBlock, AckKind, Announce, Capabilities, Close, CloseAck, CloseMode, Cookie,
-    Data, Demand, Fence, Flags, Header, Hint, Init, Kind, Opcode, Packet, Parameters, PlaneAddress,
-    Planes, Probe, Reject, RejectReason, Retry, Trailer,
+    self, Accept, AckKind, Announce, Close, CloseAck, CloseMode, Cookie, Data, Demand, Fence,
+    Flags, Header, Hint, Init, Kind, Opcode, Packet, Probe, Reject, RejectReason, Retry,
 };
 
+use super::parts::{mr_ack_block, mr_data, mr_parameters};
 use crate::address::{MR_MAX_PLANES, mr_address};
-use crate::boundary::{guard, read, slice, slice_mut, writable, write};
+use crate::boundary::slice;
 use crate::error::mr_error;
 
 /// What a datagram is (`kind` of `mr_packet`).
@@ -56,164 +56,6 @@ const _: () = assert!(
         && MR_FLAG_SOLICITED == Flags::SOLICITED.0
         && MR_FLAG_REDIRECT == Flags::REDIRECT.0
 );
-
-/// What DATA adds to the common header. The opcodes are in docs/spec.md.
-#[repr(C)]
-#[derive(Clone, Copy, Default, Debug)]
-pub struct mr_data {
-    /// Remote address of the message's first byte; for SEND the receive number << 32 | the attempt.
-    pub address: u64,
-    /// Sequence number of the message on its stream.
-    pub msn: u32,
-    /// Length of the message, bytes.
-    pub length: u32,
-    /// Offset of the payload in the message, bytes.
-    pub offset: u32,
-    /// Key of the remote region, or the requester's token in a response.
-    pub key: u32,
-    /// Immediate for the application, or the requester's token in a request.
-    pub immediate: u32,
-    /// Stream of the message.
-    pub stream: u16,
-    /// What the message does, 0 (WRITE) to 9 (NOP).
-    pub opcode: u8,
-}
-
-/// What a receiver has of a path.
-#[repr(C)]
-#[derive(Clone, Copy, Default, Debug)]
-pub struct mr_ack_block {
-    /// Bit i % 64 of number i / 64: PSN `cumulative` + i was received.
-    pub sack: [u64; 4],
-    /// The next PSN expected.
-    pub cumulative: u32,
-    /// TSN of the newest transmission received.
-    pub newest_tsn: u32,
-    /// Its PSN.
-    pub newest_psn: u32,
-    /// Data packets received, modulo 2^32.
-    pub received: u32,
-    /// Rate hint, Mbit/s; 0: none.
-    pub hint_mbps: u32,
-    /// CE marks received, modulo 2^16.
-    pub ce_count: u16,
-    /// Time since the newest arrived, units of 16 ns.
-    pub delay: u16,
-    /// The path.
-    pub path: u8,
-    /// Its generation.
-    pub generation: u8,
-}
-
-impl mr_ack_block {
-    pub(crate) fn of(block: &AckBlock) -> Self {
-        Self {
-            sack: block.sack,
-            cumulative: block.cumulative,
-            newest_tsn: block.newest_tsn,
-            newest_psn: block.newest_psn,
-            received: block.received,
-            hint_mbps: block.hint_mbps,
-            ce_count: block.ce_count,
-            delay: block.delay,
-            path: block.path,
-            generation: block.generation,
-        }
-    }
-
-    fn to_core(self) -> AckBlock {
-        AckBlock {
-            path: self.path,
-            generation: self.generation,
-            cumulative: self.cumulative,
-            newest_tsn: self.newest_tsn,
-            newest_psn: self.newest_psn,
-            delay: self.delay,
-            ce_count: self.ce_count,
-            received: self.received,
-            hint_mbps: self.hint_mbps,
-            sack: self.sack,
-        }
-    }
-}
-
-/// What a side can do and wants, in INIT and ACCEPT.
-#[repr(C)]
-#[derive(Clone, Copy, Default, Debug)]
-pub struct mr_parameters {
-    /// Where the side is reached on each plane.
-    pub addresses: [mr_address; MR_MAX_PLANES],
-    /// Most payload bytes of a DATA datagram on each plane, 256 to 9000.
-    pub max_payload: [u16; MR_MAX_PLANES],
-    /// Capability bits; 1: willing to leave the checksum out.
-    pub capabilities: u32,
-    /// What one plane can take in, Mbit/s.
-    pub ingress_mbps: u32,
-    /// The application's number for what is asked for.
-    pub service: u32,
-    /// Packets between the oldest unacknowledged and the newest of a path, 1 to 256.
-    pub window: u16,
-    /// Streams each way.
-    pub streams: u16,
-    /// Messages that may be open at the receiver.
-    pub open_messages: u16,
-    /// Responses that may be open at the responder.
-    pub open_responses: u16,
-    /// Paths each way.
-    pub paths: u8,
-    /// Planes, 1 to `MR_MAX_PLANES`.
-    pub planes: u8,
-}
-
-impl mr_parameters {
-    fn of(from: &Parameters) -> Self {
-        let mut addresses = [mr_address::default(); MR_MAX_PLANES];
-        let mut max_payload = [0; MR_MAX_PLANES];
-        let places = addresses.iter_mut().zip(&mut max_payload);
-        for ((address, payload), plane) in places.zip(from.planes.as_slice()) {
-            (address.ip, address.port) = (plane.ip.octets(), plane.port);
-            *payload = plane.max_payload;
-        }
-        Self {
-            addresses,
-            max_payload,
-            capabilities: from.capabilities.0,
-            ingress_mbps: from.ingress_mbps,
-            service: from.service,
-            window: from.window,
-            streams: from.streams,
-            open_messages: from.open_messages,
-            open_responses: from.open_responses,
-            paths: from.paths,
-            planes: from.planes.count() as u8,
-        }
-    }
-
-    fn to_core(self) -> Result<Parameters, mr_error> {
-        let mut list = [PlaneAddress::new(self.addresses[0].to_socket(), 0); MR_MAX_PLANES];
-        for (plane, (address, payload)) in list
-            .iter_mut()
-            .zip(self.addresses.iter().zip(self.max_payload))
-        {
-            (plane.ip, plane.port, plane.max_payload) = (address.ip.into(), address.port, payload);
-        }
-        let planes = list
-            .get(..usize::from(self.planes))
-            .and_then(Planes::new)
-            .ok_or(mr_error::MR_ERROR_DECODE_OUT_OF_RANGE)?;
-        Ok(Parameters {
-            paths: self.paths,
-            window: self.window,
-            streams: self.streams,
-            open_messages: self.open_messages,
-            open_responses: self.open_responses,
-            capabilities: Capabilities(self.capabilities),
-            ingress_mbps: self.ingress_mbps,
-            service: self.service,
-            planes,
-        })
-    }
-}
 
 /// Any datagram. Which fields have a meaning beside the common header (`kind` to `tsn`) is said at `enum mr_kind`; the others are 0.
 #[repr(C)]
@@ -318,7 +160,7 @@ impl mr_packet {
         self.cookie_tag = cookie.tag;
     }
 
-    fn of(header: &Header, packet: &Packet<'_>) -> Self {
+    pub(super) fn of(header: &Header, packet: &Packet<'_>) -> Self {
         let mut out = Self::new(header);
         match packet {
             Packet::Init(init) => {
@@ -379,7 +221,11 @@ impl mr_packet {
     ///
     /// # Safety
     /// Its payload is readable.
-    unsafe fn encode(&self, blocks: &[mr_ack_block], out: &mut [u8]) -> Result<usize, mr_error> {
+    pub(super) unsafe fn encode(
+        &self,
+        blocks: &[mr_ack_block],
+        out: &mut [u8],
+    ) -> Result<usize, mr_error> {
         use mr_error::*;
         let kind = Kind::from_u8(self.kind).ok_or(MR_ERROR_DECODE_KIND)?;
         let (path, generation) = (self.path, self.generation);
@@ -510,114 +356,4 @@ fn encode_blocks(
         return Err(mr_error::MR_ERROR_BAD_ARGUMENT);
     }
     Ok(used)
-}
-
-fn trailer(has: u8) -> Trailer {
-    if has == 0 {
-        Trailer::None
-    } else {
-        Trailer::Crc32c
-    }
-}
-
-/// Reads a datagram of `length` bytes; `checksum` not 0: a CRC32C follows it, which is checked and taken off. The blocks of an ACK or FENCE_ACK
-/// are stored to `blocks`, which has room for `capacity` (NULL and 0: not wanted).
-///
-/// Errors: `MR_ERROR_DECODE_...`; `MR_ERROR_BUFFER_TOO_SMALL` if it has more blocks than there is room for (`block_count` of the packet
-/// says how many).
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mr_decode(
-    datagram: *const u8,
-    length: usize,
-    checksum: u8,
-    packet: *mut mr_packet,
-    blocks: *mut mr_ack_block,
-    capacity: usize,
-) -> i32 {
-    guard(|| {
-        // SAFETY: the caller's promise (see the crate's documentation).
-        let datagram = unsafe { slice(datagram, length) }?;
-        let header = Header::decode(datagram)?;
-        let body = wire::check(datagram, trailer(checksum))?;
-        let decoded = wire::decode(body)?;
-        // SAFETY: as above.
-        unsafe { write(packet, mr_packet::of(&header, &decoded)) }?;
-        if let Packet::Ack { blocks: found, .. } | Packet::FenceAck { blocks: found, .. } = decoded
-            && !blocks.is_null()
-        {
-            if found.len() > capacity {
-                return Err(mr_error::MR_ERROR_BUFFER_TOO_SMALL);
-            }
-            for (index, block) in found.enumerate() {
-                // SAFETY: as above; there is room for so many.
-                unsafe { write(blocks.wrapping_add(index), mr_ack_block::of(&block)) }?;
-            }
-        }
-        Ok(0)
-    })
-}
-
-/// Writes a datagram to `buffer`, which is `size` bytes, with a CRC32C behind it if `checksum` is not 0, and stores its length. Of an ACK the
-/// blocks are at `blocks` (`block_count` of the packet says how many). What `mr_decode` gave is written as the bytes that it came from.
-///
-/// Errors: `MR_ERROR_BUFFER_TOO_SMALL`, and `MR_ERROR_DECODE_...` for what `mr_decode` would refuse.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mr_encode(
-    packet: *const mr_packet,
-    blocks: *const mr_ack_block,
-    checksum: u8,
-    buffer: *mut u8,
-    size: usize,
-    length: *mut usize,
-) -> i32 {
-    guard(|| {
-        writable(length)?;
-        // SAFETY: the caller's promise (see the crate's documentation).
-        let (packet, out) = unsafe { (read(packet)?, slice_mut(buffer, size)?) };
-        let is_ack = [mr_kind::MR_KIND_ACK as u8, mr_kind::MR_KIND_FENCE_ACK as u8];
-        let blocks = if is_ack.contains(&packet.kind) {
-            // SAFETY: as above.
-            unsafe { slice(blocks, packet.block_count) }?
-        } else {
-            &[]
-        };
-        // SAFETY: as above.
-        let body = unsafe { packet.encode(blocks, out) }?;
-        // What is out of range, or does not fit its opcode, shows when it is read.
-        wire::decode(out.get(..body).unwrap_or_default())?;
-        let whole = wire::seal(out, body, trailer(checksum))
-            .map_err(|_| mr_error::MR_ERROR_BUFFER_TOO_SMALL)?;
-        // SAFETY: as above.
-        unsafe { write(length, whole) }?;
-        Ok(0)
-    })
-}
-
-/// The CRC32C (Castagnoli) of bytes whose CRC32C is `crc`, followed by these; 0 is that of no bytes. It is stored to `result`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mr_crc32c(
-    crc: u32,
-    bytes: *const u8,
-    length: usize,
-    result: *mut u32,
-) -> i32 {
-    guard(|| {
-        // SAFETY: the caller's promise (see the crate's documentation).
-        let bytes = unsafe { slice(bytes, length) }?;
-        // SAFETY: as above.
-        unsafe { write(result, wire::crc32c_append(crc, bytes)) }?;
-        Ok(0)
-    })
-}
-
-/// The bytes that a demand code stands for.
-#[unsafe(no_mangle)]
-pub extern "C" fn mr_demand_bytes(code: u8) -> u64 {
-    Demand(code).to_bytes()
-}
-
-/// The least demand code that stands for at least so many bytes.
-#[unsafe(no_mangle)]
-pub extern "C" fn mr_demand_code(bytes: u64) -> u8 {
-    Demand::from_bytes(bytes).0
 }
