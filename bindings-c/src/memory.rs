@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 
-use metaroce_core::memory::{AtomicChange, MemoryFault};
+use metaroce_core::memory::{AtomicChange, MemoryFault, modify_unshared};
 use metaroce_core::{Memory, RegionIndex};
 
 /// How the core reaches bytes that are not behind a pointer (a device's memory, say). It names places inside of registered regions only.
@@ -147,10 +147,6 @@ impl<const REGIONS: usize> Memory for Bytes<REGIONS> {
             })?;
             return Ok(old);
         }
-        let mut word = [0; 8];
-        self.gather(region, offset, &mut word)?;
-        let old = u64::from_ne_bytes(word);
-        self.place(region, offset, &change.apply(old).to_ne_bytes())?;
-        Ok(old)
+        modify_unshared(self, region, offset, change)
     }
 }

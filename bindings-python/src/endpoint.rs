@@ -1,6 +1,6 @@
 //! The core, stepped by hand: bytes and integer time in and out.
 
-use crate::core::{self, Core};
+use crate::core::{Core, with};
 use crate::region::{self, Region};
 use crate::values::{LocalSlice, RemoteAddress};
 use crate::{errors, events, settings, statistics};
@@ -68,7 +68,7 @@ impl Bytes<'_> {
 /// choice, and takes from it datagrams, events, and the time of the next call.
 #[pyclass(module = "metaroce")]
 pub struct Endpoint {
-    core: Box<dyn Core>,
+    core: Core,
     memory: RegionMap,
     /// The regions keep the memory that `memory` points to.
     regions: HashMap<u16, Py<Region>>,
@@ -97,7 +97,10 @@ impl Endpoint {
         };
         let connection = ConnectionHandle::from_bits(connection);
         let now = Instant::from_nanos(now_ns);
-        Self::posted(py, self.core.post(now, connection, stream, &work))
+        Self::posted(
+            py,
+            with!(&mut self.core, core => core.post(now, connection, stream, &work)),
+        )
     }
 }
 
@@ -117,8 +120,8 @@ impl Endpoint {
         let config = settings::endpoint(py, &addresses, settings)?;
         let default = settings::connection(ConnectionConfig::default(), accept)?;
         let made = match profile {
-            "small" => core::small(config, default, secret, connections.unwrap_or(2)),
-            "large" => core::large(config, default, secret, connections.unwrap_or(64)),
+            "small" => Core::small(config, default, secret, connections.unwrap_or(2)),
+            "large" => Core::large(config, default, secret, connections.unwrap_or(64)),
             other => {
                 let message = format!("profile: \"small\" or \"large\" is expected, not {other:?}");
                 return Err(errors::text(py, "ConfigError", message));
@@ -147,7 +150,8 @@ impl Endpoint {
         let access = settings::access(py, access)?;
         let pinned = region::pin(memory)?;
         let base = base.unwrap_or(pinned.address as u64);
-        let registered = self.core.register(base, pinned.length as u64, access);
+        let registered =
+            with!(&mut self.core, core => core.register(base, pinned.length as u64, access));
         let core = registered.map_err(|error| errors::text(py, "RegionError", error))?;
         let (start, length) = (pinned.address as *mut u8, pinned.length);
         let region = Py::new(py, Region::new(core, base, pinned, None))?;
@@ -169,7 +173,7 @@ impl Endpoint {
             let message = "the region is not one of this endpoint's";
             return Err(errors::text(py, "RegionError", message));
         }
-        let gone = self.core.deregister(index);
+        let gone = with!(&mut self.core, core => core.deregister(index));
         gone.map_err(|error| errors::text(py, "RegionError", error))?;
         self.memory.remove(index);
         self.regions.remove(&index.0);
@@ -191,9 +195,8 @@ impl Endpoint {
             .iter()
             .map(|text| settings::address(py, text))
             .collect::<PyResult<Vec<_>>>()?;
-        let asked = self
-            .core
-            .connect(Instant::from_nanos(now_ns), &peer, config);
+        let asked =
+            with!(&mut self.core, core => core.connect(Instant::from_nanos(now_ns), &peer, config));
         let handle = asked.map_err(|error| errors::text(py, "ConnectError", error))?;
         Ok(handle.to_bits())
     }
@@ -218,16 +221,16 @@ impl Endpoint {
             checksum_verified,
         };
         let now = Instant::from_nanos(now_ns);
-        let taken = self
-            .core
-            .handle_datagram(now, &meta, data, &mut self.memory);
+        let taken =
+            with!(&mut self.core, core => core.handle_datagram(now, &meta, data, &mut self.memory));
         Ok(taken.err().map(|reason| DropReason::name(reason.index())))
     }
 
     /// The next datagram to send.
     fn poll_datagram(&mut self, py: Python<'_>, now_ns: u64) -> PyResult<Option<Datagram>> {
         let now = Instant::from_nanos(now_ns);
-        let transmit = self.core.poll_datagram(now, &self.memory, &mut self.buffer);
+        let transmit =
+            with!(&mut self.core, core => core.poll_datagram(now, &self.memory, &mut self.buffer));
         let Some(transmit) = transmit else {
             return Ok(None);
         };
@@ -247,17 +250,17 @@ impl Endpoint {
 
     /// When `handle_timeout` has something to do, at the earliest.
     fn poll_timeout(&mut self) -> Option<u64> {
-        self.core.poll_timeout().map(Instant::as_nanos)
+        with!(&mut self.core, core => core.poll_timeout()).map(Instant::as_nanos)
     }
 
     /// Lets the timers fire whose time has come.
     fn handle_timeout(&mut self, now_ns: u64) {
-        self.core.handle_timeout(Instant::from_nanos(now_ns));
+        with!(&mut self.core, core => core.handle_timeout(Instant::from_nanos(now_ns)));
     }
 
     /// The next thing that happened.
     fn poll_event(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let event = self.core.poll_event();
+        let event = with!(&mut self.core, core => core.poll_event());
         event.map(|event| events::python(py, event)).transpose()
     }
 
@@ -420,7 +423,7 @@ impl Endpoint {
         let local = local.core();
         Self::posted(
             py,
-            self.core.post_receive(queue, &ReceiveRequest { id, local }),
+            with!(&mut self.core, core => core.post_receive(queue, &ReceiveRequest { id, local })),
         )
     }
 
@@ -437,7 +440,7 @@ impl Endpoint {
         let queue = ReceiveQueue::Shared(queue);
         Self::posted(
             py,
-            self.core.post_receive(queue, &ReceiveRequest { id, local }),
+            with!(&mut self.core, core => core.post_receive(queue, &ReceiveRequest { id, local })),
         )
     }
 
@@ -450,7 +453,10 @@ impl Endpoint {
         queue: u8,
     ) -> PyResult<()> {
         let connection = ConnectionHandle::from_bits(connection);
-        Self::posted(py, self.core.attach_shared_queue(connection, stream, queue))
+        Self::posted(
+            py,
+            with!(&mut self.core, core => core.attach_shared_queue(connection, stream, queue)),
+        )
     }
 
     /// Ends a connection after what is posted is done; with a code, at once.
@@ -465,12 +471,15 @@ impl Endpoint {
         let mode = abort.map_or(CloseMode::Drain, CloseMode::Abort);
         let connection = ConnectionHandle::from_bits(connection);
         let now = Instant::from_nanos(now_ns);
-        Self::posted(py, self.core.close(now, connection, mode))
+        Self::posted(
+            py,
+            with!(&mut self.core, core => core.close(now, connection, mode)),
+        )
     }
 
     /// The endpoint's counters; `drops` by reason.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        statistics::endpoint(py, self.core.endpoint_statistics())
+        statistics::endpoint(py, with!(&self.core, core => core.endpoint_statistics()))
     }
 
     /// A connection's counters, if there is one.
@@ -480,7 +489,7 @@ impl Endpoint {
         connection: u32,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let connection = ConnectionHandle::from_bits(connection);
-        let found = self.core.connection_statistics(connection);
+        let found = with!(&self.core, core => core.connection_statistics(connection));
         found
             .map(|all| statistics::connection(py, &all))
             .transpose()
@@ -494,7 +503,7 @@ impl Endpoint {
         path: u8,
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
         let connection = ConnectionHandle::from_bits(connection);
-        let found = self.core.path_statistics(connection, path);
+        let found = with!(&self.core, core => core.path_statistics(connection, path));
         found.map(|all| statistics::path(py, &all)).transpose()
     }
 }
