@@ -191,6 +191,10 @@ fn what_is_not_there_is_an_error() {
     assert!(explored.interventions().is_empty());
     assert_eq!(explored.position().elapsed, Time::ZERO);
     assert!(explored.seek(Position::default()).is_ok());
+    let nowhere = vec!["7000000-0-cut-1000".parse().unwrap()];
+    let error = Exploration::with_interventions(scenario(&[]), 1, nowhere).err();
+    let error = error.expect("an error").to_string();
+    assert!(error.contains("there is no link 1000"), "{error}");
 }
 
 #[test]

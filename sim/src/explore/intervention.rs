@@ -48,6 +48,20 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The link that it is done to, by its number in the fabric.
+    #[must_use]
+    pub const fn link(self) -> Option<u32> {
+        match self {
+            Self::Cut { link }
+            | Self::Repair { link }
+            | Self::Slow { link, .. }
+            | Self::Lose { link, .. } => Some(link),
+            Self::Drop { .. } => None,
+        }
+    }
+}
+
 /// An action and where in the run it is done. As text: `PICOSECONDS-EVENTS-VERB-NUMBER[-NUMBER]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Intervention {

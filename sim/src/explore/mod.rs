@@ -67,7 +67,7 @@ impl Exploration {
     /// The same with what will be done to it, each when its time comes.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// As [`Self::new`], and interventions at links that are not there.
     pub fn with_interventions(
         scenario: Scenario,
         seed: u64,
@@ -75,14 +75,19 @@ impl Exploration {
     ) -> Result<Self, ScenarioError> {
         interventions.sort_by_key(|intervention| intervention.at);
         let stage = with_hosts(&scenario, seed, Opening)?;
-        Ok(Self {
+        let this = Self {
             scenario,
             seed,
             stage,
             interventions,
             applied: 0,
             end: Stretch::Reached,
-        })
+        };
+        for intervention in &this.interventions {
+            this.check(intervention.action)
+                .map_err(|error| ScenarioError::settings("interventions", error))?;
+        }
+        Ok(this)
     }
 
     /// Where it is.
@@ -164,18 +169,7 @@ impl Exploration {
     /// # Errors
     /// That there is no such link or packet.
     pub fn act(&mut self, action: Action) -> Result<(), String> {
-        let links = self.stage.links().len();
-        match action {
-            Action::Cut { link }
-            | Action::Repair { link }
-            | Action::Slow { link, .. }
-            | Action::Lose { link, .. } => {
-                if link as usize >= links {
-                    return Err(format!("there is no link {link}: there are {links}"));
-                }
-            }
-            Action::Drop { .. } => {}
-        }
+        self.check(action)?;
         let at = self.position();
         if !self.apply(action) {
             return Err("that packet has left the network".to_owned());
@@ -262,6 +256,17 @@ impl Exploration {
         // Nothing happens meanwhile.
         if to.elapsed > self.position().elapsed && !self.is_over() {
             self.stage.wait(to.elapsed);
+        }
+    }
+
+    /// Whether there is the link that it is for. Packets come and go: those are looked for when the time has come.
+    fn check(&self, action: Action) -> Result<(), String> {
+        let links = self.links().len();
+        match action.link() {
+            Some(link) if link as usize >= links => {
+                Err(format!("there is no link {link}: there are {links}"))
+            }
+            _ => Ok(()),
         }
     }
 

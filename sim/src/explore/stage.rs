@@ -134,14 +134,11 @@ impl<N: Peek> Stage for Open<N> {
 
     fn apply(&mut self, action: &Action) -> bool {
         let network = &mut self.run.sim.network;
-        let link = match *action {
-            Action::Drop { packet } => return network.drop_packet(PacketId(packet)),
-            Action::Cut { link }
-            | Action::Repair { link }
-            | Action::Slow { link, .. }
-            | Action::Lose { link, .. } => link,
-        };
-        let Some(link) = self.links.get(link as usize) else {
+        if let Action::Drop { packet } = *action {
+            return network.drop_packet(PacketId(packet));
+        }
+        let link = action.link().and_then(|link| self.links.get(link as usize));
+        let Some(link) = link else {
             return false;
         };
         let now = network.now();
