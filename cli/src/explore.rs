@@ -3,14 +3,19 @@
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output;
+use axum::Router;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
 use clap::Args;
 use serde_json::json;
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
-use tiny_http::{Header, Method, Request, Response, Server};
+use tokio::net::TcpListener;
+use tokio::runtime;
 
 /// The page as it was when this program was built; empty if it was not.
 const EMBEDDED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/explorer.rs"));
@@ -41,11 +46,23 @@ pub struct ExploreArgs {
 /// If there is no page, or the port cannot be had.
 pub fn run(arguments: &ExploreArgs, json: bool, interrupt: &Interrupt) -> Result<(), Failure> {
     let page = Page::new(arguments.dir.clone())?;
+    let runtime = runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::System(format!("cannot serve: {error}")))?;
+    runtime.block_on(serve(arguments, page, json, interrupt))
+}
+
+/// Answers until the user wants an end.
+async fn serve(
+    arguments: &ExploreArgs,
+    page: Page,
+    json: bool,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     let wanted = SocketAddr::new(arguments.address, arguments.port);
-    let server = Server::http(wanted)
-        .map_err(|error| Failure::System(format!("cannot serve on {wanted}: {error}")))?;
-    let address = server.server_addr().to_ip().unwrap_or(wanted);
-    let url = format!("http://{address}/");
+    let listener = TcpListener::bind(wanted).await;
+    let listener =
+        listener.map_err(|error| Failure::System(format!("cannot serve on {wanted}: {error}")))?;
+    let url = format!("http://{}/", listener.local_addr().unwrap_or(wanted));
     if json {
         output::json_line(&json!({ "url": url }));
     } else {
@@ -54,14 +71,25 @@ pub fn run(arguments: &ExploreArgs, json: bool, interrupt: &Interrupt) -> Result
     if !arguments.no_open && !open_browser(&url) {
         eprintln!("metaroce: no browser could be opened; the address is {url}");
     }
-    while !interrupt.requested() {
-        match server.recv_timeout(LOOK) {
-            Ok(Some(request)) => page.answer(request),
-            Ok(None) => {}
-            Err(error) => return Err(Failure::System(format!("cannot serve: {error}"))),
+    let page = Arc::new(page);
+    let answer = move |method: Method, uri: Uri, headers: HeaderMap| {
+        let page = Arc::clone(&page);
+        async move { page.answer(&method, &uri, &headers) }
+    };
+    let server = axum::serve(listener, Router::new().fallback(answer));
+    // Connections that browsers keep do not hold up the end.
+    tokio::select! {
+        ended = server.into_future() => {
+            ended.map_err(|error| Failure::System(format!("cannot serve: {error}")))
         }
+        () = until(interrupt) => Ok(()),
     }
-    Ok(())
+}
+
+async fn until(interrupt: &Interrupt) {
+    while !interrupt.requested() {
+        tokio::time::sleep(LOOK).await;
+    }
 }
 
 /// Where the page comes from.
@@ -100,49 +128,41 @@ impl Page {
         std::fs::read(folder.join(name)).ok().map(Cow::Owned)
     }
 
-    fn answer(&self, request: Request) {
-        let path = request.url().split(['?', '#']).next().unwrap_or_default();
-        let name = match path.trim_start_matches('/') {
+    fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Response {
+        if method != Method::GET && method != Method::HEAD {
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        }
+        let name = match uri.path().trim_start_matches('/') {
             "" => "index.html",
             name => name,
-        }
-        .to_owned();
-        let is_read = matches!(request.method(), Method::Get | Method::Head);
-        let brotli = request.headers().iter().any(|header| {
-            header.field.equiv("Accept-Encoding")
-                && header
-                    .value
-                    .as_str()
-                    .split(',')
-                    .any(|one| one.trim() == "br")
-        });
-        let small = brotli.then(|| self.file(&format!("{name}.br"))).flatten();
-        let encoded = small.is_some();
-        // Nobody may be waiting for it any more: that is no failure of ours.
-        let _ = match small.or_else(|| self.file(&name)) {
-            _ if !is_read => request.respond(Response::empty(405)),
-            Some(bytes) => {
-                let mut response = Response::from_data(bytes.into_owned())
-                    .with_chunked_threshold(usize::MAX)
-                    .with_header(header("Content-Type", media_type(&name)))
-                    .with_header(header("Vary", "Accept-Encoding"))
-                    .with_header(header("Cache-Control", "no-cache"))
-                    .with_header(header("X-Content-Type-Options", "nosniff"));
-                if encoded {
-                    response.add_header(header("Content-Encoding", "br"));
-                }
-                request.respond(response)
-            }
-            None => request.respond(Response::from_string("not found").with_status_code(404)),
         };
-    }
-}
-
-/// A header of ours; all are ASCII.
-fn header(name: &'static str, value: &'static str) -> Header {
-    Header {
-        field: name.parse().expect("a header's name is ASCII"),
-        value: value.parse().expect("a header's value is ASCII"),
+        let accepted = headers.get_all(header::ACCEPT_ENCODING).iter();
+        let brotli = accepted
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .any(|one| one.trim() == "br");
+        let small = brotli.then(|| self.file(&format!("{name}.br"))).flatten();
+        let is_small = small.is_some();
+        let Some(bytes) = small.or_else(|| self.file(name)) else {
+            return (StatusCode::NOT_FOUND, "not found").into_response();
+        };
+        let mut response = (
+            [
+                (header::CONTENT_TYPE, media_type(name)),
+                (header::VARY, "Accept-Encoding"),
+                (header::CACHE_CONTROL, "no-cache"),
+                (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            ],
+            bytes,
+        )
+            .into_response();
+        if is_small {
+            let encoding = HeaderValue::from_static("br");
+            response
+                .headers_mut()
+                .insert(header::CONTENT_ENCODING, encoding);
+        }
+        response
     }
 }
 
