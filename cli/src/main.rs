@@ -6,6 +6,7 @@ mod args;
 mod content;
 mod decode;
 mod demo;
+mod explore;
 mod failure;
 mod info;
 mod interrupt;
@@ -43,6 +44,7 @@ enum Command {
     Decode(decode::DecodeArgs),
     Sim(Box<sim::SimArgs>),
     Table(table::TableArgs),
+    Explore(explore::ExploreArgs),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
             Command::Decode(command) => decode::run(command, json),
             Command::Sim(command) => sim::run(command, json, &interrupt),
             Command::Table(command) => table::run(command, &interrupt),
+            Command::Explore(command) => explore::run(command, json, &interrupt),
         }
         .map(|()| interrupt.requested())
     });

@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 
+use crate::storage;
 use crate::time::Instant;
 use crate::wire::{Capabilities, Cookie, Parameters};
 
@@ -25,9 +26,8 @@ impl Secret {
     /// From 32 bytes that the caller drew at random.
     #[must_use]
     pub fn new(seed: [u8; 32]) -> Self {
-        let (mut cookies, mut numbers) = ([0; 16], [0; 16]);
-        cookies.copy_from_slice(seed.first_chunk::<16>().unwrap_or(&[0; 16]));
-        numbers.copy_from_slice(seed.last_chunk::<16>().unwrap_or(&[0; 16]));
+        let cookies = *seed.first_chunk::<16>().unwrap_or(&[0; 16]);
+        let numbers = *seed.last_chunk::<16>().unwrap_or(&[0; 16]);
         Self {
             cookies,
             numbers,
@@ -87,9 +87,8 @@ impl Secret {
         hasher.write_u32(issued_ms);
         let hash = hasher.finish128();
         let mut tag = [0; 16];
-        let (front, back) = tag.split_at_mut(8);
-        front.copy_from_slice(&hash.h1.to_le_bytes());
-        back.copy_from_slice(&hash.h2.to_le_bytes());
+        let halves = [hash.h1.to_le_bytes(), hash.h2.to_le_bytes()];
+        storage::copy(&mut tag, halves.as_flattened());
         Cookie { issued_ms, tag }
     }
 }

@@ -112,12 +112,25 @@ pub trait Memory {
         offset: u64,
         change: AtomicChange,
     ) -> Result<u64, MemoryFault> {
-        let mut word = [0; 8];
-        self.gather(region, offset, &mut word)?;
-        let old = u64::from_ne_bytes(word);
-        self.place(region, offset, &change.apply(old).to_ne_bytes())?;
-        Ok(old)
+        modify_unshared(self, region, offset, change)
     }
+}
+
+/// What [`Memory::modify`] does for memory that only the core touches, for those that do something else besides.
+///
+/// # Errors
+/// [`MemoryFault`] if the word cannot be reached.
+pub fn modify_unshared<M: Memory + ?Sized>(
+    memory: &mut M,
+    region: RegionIndex,
+    offset: u64,
+    change: AtomicChange,
+) -> Result<u64, MemoryFault> {
+    let mut word = [0; 8];
+    memory.gather(region, offset, &mut word)?;
+    let old = u64::from_ne_bytes(word);
+    memory.place(region, offset, &change.apply(old).to_ne_bytes())?;
+    Ok(old)
 }
 
 /// An atomic operation on a 64-bit word.

@@ -228,6 +228,18 @@ impl Counters {
     }
 }
 
+/// Where both directions of one path are in their sequence numbers, to be looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct PathWindow {
+    /// The PSN that is sent next.
+    pub next: u32,
+    /// Everything before this PSN of the peer's path has come.
+    pub cumulative: u32,
+    /// The 256-bit vector of an acknowledgment: bit i (bit 0 of the first word: i = 0) tells that PSN `cumulative + i` has come.
+    pub vector: [u64; 4],
+}
+
 /// Counters and state of one path, both directions.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

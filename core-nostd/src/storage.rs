@@ -75,6 +75,14 @@ impl<T, const N: usize> Table<T, N> {
     }
 }
 
+/// Copies `from` to `to`, as far as both reach. (`copy_from_slice` is a panic where the compiler does not inline it.)
+#[inline(always)]
+pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
+    for (place, byte) in to.iter_mut().zip(from) {
+        *place = *byte;
+    }
+}
+
 /// Which of `N` records of a table are free. The links are in the records: a freed one holds the next free one. Records that were
 /// never used are in no list, so that a new table needs no preparation.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use metaroce_core::config::{ConfigError, ConnectionConfig, EndpointConfig};
 use metaroce_core::endpoint::{ConnectionEntry, Endpoint};
 use metaroce_core::memory::{Access, Memory, Region, RegionError, RegionIndex};
-pub use metaroce_core::stats::{ConnectionStatistics, DropReason, PathStatistics};
+pub use metaroce_core::stats::{ConnectionStatistics, DropReason, PathStatistics, PathWindow};
 use metaroce_core::time::Instant;
 pub use metaroce_core::transmit::{Class, Ecn, HEADER_BUFFER, ReceiveMeta, Transmit};
 pub use metaroce_core::work::CloseMode;
@@ -114,6 +114,7 @@ pub trait Transport: Sized {
     fn poll_event(&mut self) -> Option<Event>;
     fn connection_statistics(&self, connection: ConnectionHandle) -> Option<ConnectionStatistics>;
     fn path_statistics(&self, connection: ConnectionHandle, path: u8) -> Option<PathStatistics>;
+    fn path_window(&self, connection: ConnectionHandle, path: u8) -> Option<PathWindow>;
 }
 
 impl<
@@ -236,6 +237,9 @@ impl<
     }
     fn path_statistics(&self, connection: ConnectionHandle, path: u8) -> Option<PathStatistics> {
         self.path_statistics(connection, path)
+    }
+    fn path_window(&self, connection: ConnectionHandle, path: u8) -> Option<PathWindow> {
+        self.path_window(connection, path)
     }
 }
 

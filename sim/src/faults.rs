@@ -192,6 +192,12 @@ impl Faults {
         }
     }
 
+    /// The settings in force.
+    #[must_use]
+    pub fn config(&self) -> &FaultConfig {
+        &self.config
+    }
+
     /// Other settings, with the same streams of chance.
     pub fn change(&mut self, config: FaultConfig) {
         self.resolved = vec![None; config.blackholes.len()];

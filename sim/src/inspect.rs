@@ -1,5 +1,5 @@
 //! The little that the network looks at in a MetaRoCE datagram: its kind and path, for faults that hit one
-//! path and for counting. It reads two bytes and checks nothing.
+//! path and for counting. It reads a few bytes and checks nothing.
 
 use metaroce_core::wire::{Flags, Kind};
 
@@ -52,6 +52,31 @@ pub fn path_use(bytes: &[u8]) -> PathUse {
         (ACK, Some(&path)) => PathUse::Acknowledgment(path),
         _ => PathUse::None,
     }
+}
+
+/// Where the payload of a DATA datagram belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessagePart {
+    /// The stream.
+    pub stream: u16,
+    /// The message on it.
+    pub number: u32,
+    /// Where in the message, bytes.
+    pub offset: u32,
+}
+
+/// Where the payload of a DATA datagram belongs; none for other kinds.
+#[must_use]
+pub fn message_part(bytes: &[u8]) -> Option<MessagePart> {
+    let word = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    if kind(bytes) != DATA {
+        return None;
+    }
+    Some(MessagePart {
+        stream: word(16)? as u16,
+        number: word(20)?,
+        offset: word(28)?,
+    })
 }
 
 /// A line about a datagram, for traces.

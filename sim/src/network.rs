@@ -1,6 +1,7 @@
 //! Ports, switches and wires put together: which packet is where, without knowing what hosts do.
 
 mod conservation;
+mod removal;
 
 use crate::engine::EventQueue;
 use crate::faults::{Drop, FaultConfig, Faults, Verdict};

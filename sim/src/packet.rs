@@ -154,6 +154,11 @@ impl Packets {
         self.slots.len() - self.free.len()
     }
 
+    /// How many slots there are, free ones included.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
     /// A new packet: every field as the last user of the slot left it, but `bytes`, which are empty.
     pub fn allocate(&mut self) -> PacketId {
         match self.free.pop() {

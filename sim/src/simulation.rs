@@ -93,19 +93,28 @@ impl<S: Station> Simulation<S> {
 
     /// Lets time pass until something happens that the scenario should know, at most until `limit`.
     pub fn run(&mut self, limit: Time) -> Stop {
-        loop {
+        self.run_events(limit, u64::MAX).unwrap_or(Stop::Limit)
+    }
+
+    /// The same, and at most so many events; none: they have happened, and there is nothing that the scenario should know.
+    pub fn run_events(&mut self, limit: Time, most: u64) -> Option<Stop> {
+        let last = self.network.events.processed().saturating_add(most);
+        Some(loop {
             if let Some(host) = self.news.pop_front() {
                 if self.hosts[host as usize].has_news() {
-                    return Stop::News(host);
+                    break Stop::News(host);
                 }
                 continue;
             }
+            if self.network.events.processed() >= last {
+                return None;
+            }
             let Some((now, event)) = self.network.events.pop_until(limit) else {
                 if self.network.events.is_empty() {
-                    return Stop::Idle;
+                    break Stop::Idle;
                 }
                 self.network.events.advance_to(limit);
-                return Stop::Limit;
+                break Stop::Limit;
             };
             match self.network.handle(event) {
                 Outcome::None => {}
@@ -121,9 +130,14 @@ impl<S: Station> Simulation<S> {
                         self.service(host);
                     }
                 }
-                Outcome::Alarm(token) => return Stop::Alarm(token),
+                Outcome::Alarm(token) => break Stop::Alarm(token),
             }
-        }
+        })
+    }
+
+    /// Moves the clock on, if nothing is due before.
+    pub fn wait(&mut self, until: Time) {
+        self.network.events.advance_to(until);
     }
 
     /// Sends what a host has to send, calls it if its deadline has come, and sees when to call it next.

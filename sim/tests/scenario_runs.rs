@@ -226,6 +226,10 @@ fn background_traffic_is_felt_and_not_counted() {
     assert!(loaded.summary.fct_us.max > 1.2 * alone.summary.fct_us.max);
     assert!(loaded.summary.counters.placed_bytes > 2 * alone.summary.counters.placed_bytes);
     assert_eq!(loaded.summary.delivered_bytes, 2_000_000);
+    // What it does to other people is told beside it: 20 kB take 4.7 us and at least half a round trip.
+    let others = &loaded.summary.background_fct_us;
+    assert!(others.count > 10 && others.min > 4.0, "{others:?}");
+    assert_eq!(alone.summary.background_fct_us.count, 0);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 mod bench;
 mod elf;
+mod explorer;
+mod install_c;
 mod process;
 mod setup;
 mod steps;
@@ -44,6 +46,10 @@ enum Task {
     },
     /// Run the benchmarks: all of them, or one by name.
     Bench(bench::Args),
+    /// Build the C library and install it, with its header and what pkg-config and CMake look for.
+    InstallC(install_c::Args),
+    /// Build the explorer's page (`metaroce explore` serves it).
+    Explorer,
     /// Formatting, clippy and dependency licences.
     Lint,
 }
@@ -58,6 +64,8 @@ fn main() -> ExitCode {
         }
         Task::Test { only, list: false } => steps::test(&only),
         Task::Bench(args) => bench::run(&args),
+        Task::InstallC(args) => install_c::run(&args),
+        Task::Explorer => explorer::run(),
         Task::Lint => steps::lint(),
     };
     match result {

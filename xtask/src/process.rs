@@ -98,6 +98,19 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// As [`output`], for a program that writes to either stream: both, one after the other.
+pub fn output_of_both(command: &mut Command) -> Result<String> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start `{}`", shown(command)))?;
+    let all = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&all).into_owned();
+    if !output.status.success() {
+        bail!("`{}` failed ({}):\n{said}", shown(command), output.status);
+    }
+    Ok(said)
+}
+
 /// Runs a command with no output at all: did it end with status 0?
 pub fn succeeds(command: &mut Command) -> bool {
     command

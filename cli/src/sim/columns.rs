@@ -1,181 +1,46 @@
-//! Tables of figures, by column, and how they become files.
+//! Tables of figures, and how they become files.
 
 use super::{Format, system};
 use crate::failure::Failure;
-use metaroce_sim::observer::reason_name;
-use metaroce_sim::scenario::report::{DROP_NAMES, Report};
+use metaroce_sim::scenario::columns::{Columns, Values};
 use std::path::Path;
 
-/// The values of a column, one a row; none where there is none.
-pub enum Values {
-    Integers(Vec<Option<u64>>),
-    Numbers(Vec<Option<f64>>),
-    Texts(Vec<String>),
-    Booleans(Vec<bool>),
+/// Writes a table into a folder.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write(table: &Columns, folder: &Path, format: Format) -> Result<(), Failure> {
+    match format {
+        Format::Csv => {
+            let path = folder.join(table.name).with_extension("csv");
+            write_csv(table, &path).map_err(|error| system(&path, error))
+        }
+        #[cfg(feature = "parquet")]
+        Format::Parquet => {
+            let path = folder.join(table.name).with_extension("parquet");
+            super::parquet::write(table, &path).map_err(|error| system(&path, error))
+        }
+    }
 }
 
-/// A table.
-pub struct Columns {
-    /// The name of its file, without ending.
-    pub name: &'static str,
-    pub columns: Vec<(String, Values)>,
-}
-
-impl Columns {
-    fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            columns: Vec::new(),
+fn write_csv(table: &Columns, path: &Path) -> csv::Result<()> {
+    let mut writer = csv::Writer::from_path(path)?;
+    writer.write_record(table.columns.iter().map(|(name, _)| name))?;
+    for row in 0..table.rows() {
+        for (_, values) in &table.columns {
+            let text = match values {
+                Values::Integers(values) => shown(values[row]),
+                Values::Numbers(values) => shown(values[row]),
+                Values::Texts(values) => values[row].clone(),
+                Values::Booleans(values) => values[row].to_string(),
+            };
+            writer.write_field(text)?;
         }
+        writer.write_record(None::<&[u8]>)?;
     }
-
-    fn integers<'a, T: 'a>(
-        mut self,
-        name: &str,
-        rows: &'a [T],
-        value: impl Fn(&'a T) -> Option<u64>,
-    ) -> Self {
-        let values = Values::Integers(rows.iter().map(value).collect());
-        self.columns.push((name.to_owned(), values));
-        self
-    }
-
-    fn numbers<'a, T: 'a>(
-        mut self,
-        name: &str,
-        rows: &'a [T],
-        value: impl Fn(&'a T) -> Option<f64>,
-    ) -> Self {
-        let values = Values::Numbers(rows.iter().map(value).collect());
-        self.columns.push((name.to_owned(), values));
-        self
-    }
-
-    fn texts<T>(mut self, name: &str, rows: &[T], value: impl Fn(&T) -> String) -> Self {
-        let values = Values::Texts(rows.iter().map(value).collect());
-        self.columns.push((name.to_owned(), values));
-        self
-    }
-
-    fn booleans<T>(mut self, name: &str, rows: &[T], value: impl Fn(&T) -> bool) -> Self {
-        let values = Values::Booleans(rows.iter().map(value).collect());
-        self.columns.push((name.to_owned(), values));
-        self
-    }
-
-    /// Writes the table into a folder.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn write(&self, folder: &Path, format: Format) -> Result<(), Failure> {
-        match format {
-            Format::Csv => {
-                let path = folder.join(self.name).with_extension("csv");
-                self.write_csv(&path).map_err(|error| system(&path, error))
-            }
-            #[cfg(feature = "parquet")]
-            Format::Parquet => {
-                let path = folder.join(self.name).with_extension("parquet");
-                super::parquet::write(self, &path).map_err(|error| system(&path, error))
-            }
-        }
-    }
-
-    /// How many rows it has.
-    pub fn rows(&self) -> usize {
-        self.columns.first().map_or(0, |(_, values)| match values {
-            Values::Integers(values) => values.len(),
-            Values::Numbers(values) => values.len(),
-            Values::Texts(values) => values.len(),
-            Values::Booleans(values) => values.len(),
-        })
-    }
-
-    fn write_csv(&self, path: &Path) -> csv::Result<()> {
-        let mut writer = csv::Writer::from_path(path)?;
-        writer.write_record(self.columns.iter().map(|(name, _)| name))?;
-        for row in 0..self.rows() {
-            for (_, values) in &self.columns {
-                let text = match values {
-                    Values::Integers(values) => shown(values[row]),
-                    Values::Numbers(values) => shown(values[row]),
-                    Values::Texts(values) => values[row].clone(),
-                    Values::Booleans(values) => values[row].to_string(),
-                };
-                writer.write_field(text)?;
-            }
-            writer.write_record(None::<&[u8]>)?;
-        }
-        Ok(writer.flush()?)
-    }
+    Ok(writer.flush()?)
 }
 
 fn shown(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
-}
-
-/// The tables of a report.
-pub fn tables(report: &Report, queues: &[String]) -> Vec<Columns> {
-    let flows = &report.flows;
-    let groups = &report.groups;
-    let ports = &report.ports;
-    let series = &report.series;
-    let mut all = vec![
-        Columns::new("flows")
-            .integers("task", flows, |flow| Some(flow.task.into()))
-            .integers("group", flows, |flow| Some(flow.group.into()))
-            .integers("from", flows, |flow| Some(flow.from.into()))
-            .integers("to", flows, |flow| Some(flow.to.into()))
-            .integers("bytes", flows, |flow| Some(flow.bytes))
-            .integers("started_ns", flows, |flow| flow.started_ns)
-            .integers("delivered_ns", flows, |flow| flow.delivered_ns)
-            .integers("acknowledged_ns", flows, |flow| flow.acknowledged_ns)
-            .integers("fct_ns", flows, |flow| flow.fct_ns)
-            .integers("ideal_ns", flows, |flow| Some(flow.ideal_ns))
-            .numbers("slowdown", flows, |flow| flow.slowdown)
-            .integers("lost_bytes", flows, |flow| Some(flow.lost_bytes))
-            .booleans("failed", flows, |flow| flow.failed),
-        Columns::new("groups")
-            .integers("group", groups, |group| Some(group.group.into()))
-            .texts("name", groups, |group| group.name.clone())
-            .integers("tasks", groups, |group| Some(group.tasks))
-            .integers("done", groups, |group| Some(group.done))
-            .integers("started_ns", groups, |group| group.started_ns)
-            .integers("ended_ns", groups, |group| group.ended_ns)
-            .numbers("algbw_gbps", groups, |group| group.algbw_gbps)
-            .numbers("busbw_gbps", groups, |group| group.busbw_gbps),
-    ];
-    let mut table = Columns::new("ports")
-        .integers("port", ports, |port| Some(port.port.into()))
-        .texts("name", ports, |port| port.name.clone())
-        .texts("tier", ports, |port| port.tier.to_owned())
-        .integers("plane", ports, |port| Some(port.plane.into()))
-        .booleans("up", ports, |port| port.up)
-        .integers("mbps", ports, |port| Some(port.mbps))
-        .integers("sent", ports, |port| Some(port.sent))
-        .integers("sent_bytes", ports, |port| Some(port.sent_bytes))
-        .integers("busy_ns", ports, |port| Some(port.busy_ns))
-        .integers("max_queue_bytes", ports, |port| Some(port.max_queue_bytes))
-        .integers("marked", ports, |port| Some(port.marked))
-        .integers("trimmed", ports, |port| Some(port.trimmed))
-        .integers("corrupted", ports, |port| Some(port.corrupted))
-        .integers("pauses", ports, |port| Some(port.pauses))
-        .integers("blocked_ns", ports, |port| Some(port.blocked_ns));
-    for (index, &reason) in DROP_NAMES.iter().enumerate() {
-        let name = format!("dropped_{}", reason_name(reason));
-        table = table.integers(&name, ports, |port| Some(port.drops[index]));
-    }
-    all.push(table);
-    if !series.is_empty() {
-        let mut table = Columns::new("series")
-            .integers("time_ns", series, |bin| Some(bin.time_ns))
-            .numbers("goodput_gbps", series, |bin| Some(bin.goodput_gbps))
-            .integers("retransmissions", series, |bin| Some(bin.retransmissions));
-        for (index, name) in queues.iter().enumerate() {
-            let column = format!("queue_bytes {name}");
-            table = table.integers(&column, series, |bin| bin.queues.get(index).copied());
-        }
-        all.push(table);
-    }
-    all
 }

@@ -1,6 +1,6 @@
 //! Tables as Parquet files.
 
-use super::columns::{Columns, Values};
+use metaroce_sim::scenario::columns::{Columns, Values};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::Result;

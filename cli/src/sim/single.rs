@@ -6,6 +6,7 @@ use super::{SimArgs, columns, document, show, system, usage};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output;
+use metaroce_sim::scenario::columns::tables;
 use metaroce_sim::scenario::report::Report;
 use metaroce_sim::scenario::{Scenario, execute};
 use std::path::Path;
@@ -61,8 +62,8 @@ fn write(
     let path = folder.join("scenario.json");
     let text = serde_json::to_string_pretty(scenario).map_err(|error| system(&path, error))?;
     std::fs::write(&path, text + "\n").map_err(|error| system(&path, error))?;
-    for table in columns::tables(report, &scenario.run.queues) {
-        table.write(folder, args.format)?;
+    for table in tables(report, &scenario.run.queues) {
+        columns::write(&table, folder, args.format)?;
     }
     Ok(())
 }

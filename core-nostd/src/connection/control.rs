@@ -206,9 +206,10 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         // Repeated control takes another path each time.
         self.control_path = (self.control_path + 1) % paths;
         let start = self.control_path;
+        // A chain of two ranges and no remainder: a compiler that makes this a function of its own must see no division by zero.
         let candidates = || {
-            (0..paths)
-                .map(|i| ((u16::from(start) + u16::from(i)) % u16::from(paths)) as u8)
+            (start..paths)
+                .chain(0..start)
                 .filter(|path| Some(*path) != except)
         };
         let path = candidates()

@@ -40,7 +40,7 @@ use crate::path::send::{PathState, SendPath};
 use crate::rate::controller::{AnyController, Controller, Network};
 use crate::rate::pacer::Pacer;
 use crate::spray::Wheel;
-use crate::stats::{ConnectionStatistics, Counters, PathStatistics};
+use crate::stats::{ConnectionStatistics, Counters, PathStatistics, PathWindow};
 use crate::storage::{Bits, Table};
 use crate::time::Instant;
 use crate::wire::{CloseMode as WireCloseMode, Cookie, Planes, Trailer};
@@ -489,6 +489,19 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             packets_received: receive.received(),
             duplicates_received: receive.duplicates(),
             ce_received: receive.ce_count(),
+        })
+    }
+
+    /// Sequence numbers of a path.
+    pub(crate) fn path_window(&self, path: u8) -> Option<PathWindow> {
+        if path >= self.agreed.paths {
+            return None;
+        }
+        let receive = self.receive_paths.get(u16::from(path))?;
+        Some(PathWindow {
+            next: self.send_paths.get(u16::from(path))?.next_psn,
+            cumulative: receive.cumulative(),
+            vector: receive.vector(),
         })
     }
 

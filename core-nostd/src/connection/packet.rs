@@ -188,7 +188,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
             out.get_mut(DATA_SIZE..DATA_SIZE + length),
             self.message(slot.message).inline.get(from..from + length),
         ) {
-            place.copy_from_slice(bytes);
+            crate::storage::copy(place, bytes);
         }
     }
 

@@ -335,7 +335,7 @@ impl OutMessage {
                     .inline
                     .get_mut(..bytes.len())
                     .ok_or(PostError::BadLength)?;
-                place.copy_from_slice(bytes);
+                crate::storage::copy(place, bytes);
                 self.length = bytes.len() as u32;
                 self.flags |= Self::INLINE;
                 Ok(())

@@ -276,7 +276,7 @@ where
                     accept.hint_mbps,
                 ) {
                     self.statistics.connections_opened += 1;
-                    self.expect_burst(now, index);
+                    self.allocator.connected(now);
                 }
             }
             _ => record.refused(Reject::decode(header, body)?.reason),
@@ -379,20 +379,8 @@ where
         }
         self.statistics.connections_opened += 1;
         self.occupy(index, connection);
-        self.expect_burst(now, index);
+        self.allocator.connected(now);
         Ok(())
-    }
-
-    /// A new connection's peer is about to send: until it says how much, a round trip's worth at full rate counts as its demand, so that those who
-    /// connect together are told shares, not each the whole line.
-    // spec: MR-HINT-012
-    fn expect_burst(&mut self, now: Instant, index: u16) {
-        if self.shared.config.hints {
-            let demand = self.allocator.presumed_demand();
-            let (entries, nobody) = (self.entries.borrow_mut(), Share::IDLE);
-            self.allocator
-                .observe(now, index, demand, &mut Shares { entries, nobody });
-        }
     }
 
     /// Queues a stateless answer; dropped if too many wait.

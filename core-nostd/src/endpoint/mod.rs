@@ -404,6 +404,16 @@ where
         self.record(connection)?.path_statistics(path)
     }
 
+    /// Where a path is in its sequence numbers, by its number: what an acknowledgment of it would say.
+    #[must_use]
+    pub fn path_window(
+        &self,
+        connection: ConnectionHandle,
+        path: u8,
+    ) -> Option<crate::stats::PathWindow> {
+        self.record(connection)?.path_window(path)
+    }
+
     /// What was agreed on with the peer, once connected.
     #[must_use]
     pub fn agreed(&self, connection: ConnectionHandle) -> Option<crate::handshake::Agreed> {

@@ -158,7 +158,7 @@ where
 fn stateless_transmit(answer: &Stateless, header: &mut [u8; HEADER_BUFFER]) -> Transmit {
     let length = usize::from(answer.length);
     if let (Some(place), Some(bytes)) = (header.get_mut(..length), answer.bytes.get(..length)) {
-        place.copy_from_slice(bytes);
+        crate::storage::copy(place, bytes);
     }
     Transmit {
         connection: None,

@@ -100,6 +100,12 @@ impl ReceivePath {
         self.frozen = true;
     }
 
+    /// Everything before this was accepted.
+    #[must_use]
+    pub const fn cumulative(&self) -> u32 {
+        self.cumulative
+    }
+
     /// Packets dropped because they were seen before.
     #[must_use]
     pub const fn duplicates(&self) -> u32 {
@@ -216,8 +222,9 @@ impl ReceivePath {
 
     /// Bit i: `cumulative + i` was accepted.
     #[inline]
+    #[must_use]
     // spec: MR-PATH-010
-    fn vector(&self) -> [u64; 4] {
+    pub fn vector(&self) -> [u64; 4] {
         if self.ahead == 0 {
             return [0; 4];
         }

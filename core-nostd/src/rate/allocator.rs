@@ -70,6 +70,9 @@ pub struct Allocator {
     occupied: u64,
     count: [u16; 64],
     reclaim: Reclaim,
+    /// Connections made lately, since then.
+    young: u16,
+    young_since: Instant,
 }
 
 impl Allocator {
@@ -89,6 +92,8 @@ impl Allocator {
             occupied: 0,
             count: [0; 64],
             reclaim: Reclaim::new(),
+            young: 0,
+            young_since: Instant::ZERO,
         }
     }
 
@@ -98,10 +103,26 @@ impl Allocator {
         self.members
     }
 
-    /// The demand of a sender that has not said one: what fits into a round trip at full rate.
-    #[must_use]
-    pub fn presumed_demand(&self) -> Demand {
-        Demand::from_bytes(u64::from(self.capacity_mbps) * u64::from(self.horizon_ns) / 8_000)
+    /// A connection was made: its peer may be about to send. Until it says how much, every second one of those that came lately counts as a
+    /// sender, as connections are often made for the other direction.
+    // spec: MR-HINT-012
+    pub fn connected(&mut self, now: Instant) {
+        if now.since(self.young_since) > self.silence() {
+            self.young = 0;
+            self.young_since = now;
+        }
+        self.young = self.young.saturating_add(1);
+        self.dirty = true;
+    }
+
+    /// Round trips of silence after which a sender does not count.
+    const fn silence(&self) -> Duration {
+        Duration::from_nanos(4 * self.horizon_ns as u64)
+    }
+
+    /// Senders to divide the capacity among: those with demand, or as many as may be expected.
+    fn expected(&self) -> u16 {
+        self.members.max(self.young / 2)
     }
 
     /// A round trip was measured; the shortest counts.
@@ -168,6 +189,10 @@ impl Allocator {
         // spec: MR-HINT-004
         if now.since(self.computed_at).as_nanos() >= RECOMPUTE_NS {
             self.expire(now, table);
+            if self.young != 0 && now.since(self.young_since) > self.silence() {
+                self.young = 0;
+                self.dirty = true;
+            }
             self.dirty |= self
                 .reclaim
                 .measure(now, arrived, self.capacity_mbps, self.horizon_ns);
@@ -193,9 +218,9 @@ impl Allocator {
     // spec: MR-HINT-001, MR-HINT-004
     fn recompute(&mut self) {
         self.dirty = false;
-        self.reclaim.members(self.members);
+        self.reclaim.members(self.expected());
         let mut capacity = u64::from(self.capacity_mbps);
-        let mut members = u64::from(self.members);
+        let mut members = u64::from(self.expected());
         let mut rest = self.occupied;
         let mut largest = 0;
         while rest != 0 {
@@ -330,6 +355,37 @@ mod tests {
         assert_eq!(
             (allocator.members(), allocator.level(us(80), 0, &mut table)),
             (1, 100_000)
+        );
+    }
+
+    // spec: MR-HINT-012
+    #[test]
+    fn of_many_who_connect_together_half_count_before_they_say_so() {
+        let mut table = std::vec![Share::IDLE; 20];
+        let mut allocator = Allocator::new(100_000, 4214, 14_000);
+        // The line is full, so that nothing is left over.
+        let level = |allocator: &mut Allocator, t: u64, table: &mut Vec<Share>| {
+            allocator.level(us(t), t * 12_500, table)
+        };
+        let mut told = std::vec![];
+        for t in 0..20 {
+            allocator.connected(us(100 + t));
+            told.push(level(&mut allocator, 100 + t, &mut table));
+        }
+        assert_eq!(
+            (told[0], told[2], told[4], told[19]),
+            (100_000, 100_000, 50_000, 10_000)
+        );
+        // Two that say so are no more than those who were expected.
+        allocator.observe(us(125), 0, Demand::from_bytes(1 << 30), &mut table);
+        allocator.observe(us(125), 1, Demand::from_bytes(1 << 30), &mut table);
+        assert_eq!(level(&mut allocator, 127, &mut table), 10_000);
+        allocator.observe(us(157), 0, Demand::from_bytes(1 << 30), &mut table);
+        allocator.observe(us(157), 1, Demand::from_bytes(1 << 30), &mut table);
+        assert_eq!(
+            level(&mut allocator, 157, &mut table),
+            50_000,
+            "the others did not"
         );
     }
 

@@ -9,6 +9,9 @@ use crate::time::Instant;
 /// Fraction bits of the factor.
 const FRACTION: u32 = 8;
 const ONE: u32 = 1 << FRACTION;
+/// The factor is never more: where the line is not what limits the receiver (software is slower, or was told a rate that it has not), it never
+/// fills, and the shares must still bound what comes.
+const MOST: u32 = 2 * ONE;
 /// The line is full when no more than one part in so many is free.
 const FREE: u64 = 32;
 /// Round trips between two changes: what was told a round trip ago is what arrives.
@@ -16,7 +19,7 @@ const ROUND_TRIPS: u64 = 2;
 /// Round trips after which what is known is old.
 const LIFE: u64 = 8;
 
-/// The factor by which the shares exceed equal ones, 1 to the number of members.
+/// The factor by which the shares exceed equal ones, 1 to 2.
 #[derive(Clone, Copy, Debug)]
 pub struct Reclaim {
     factor: u32,
@@ -58,7 +61,12 @@ impl Reclaim {
             self.factor = (self.factor * u32::from(self.members) / u32::from(members)).max(ONE);
         }
         self.members = members;
-        self.factor = self.factor.min(ONE * u32::from(members.max(1)));
+        self.factor = self.factor.min(self.most());
+    }
+
+    /// One alone has all of it already.
+    const fn most(&self) -> u32 {
+        if self.members > 1 { MOST } else { ONE }
     }
 
     /// Up to now `arrived` bytes came, counted as on the wire, of `capacity_mbps`; round trips are `horizon_ns`. Whether the factor changed.
@@ -86,7 +94,7 @@ impl Reclaim {
                 self.factor = (self.factor - self.factor / 8).max(ONE);
             } else {
                 let more = u64::from(self.factor) * free / capacity;
-                self.factor = (self.factor + more as u32).min(ONE * u32::from(self.members.max(1)));
+                self.factor = (self.factor + more as u32).min(self.most());
             }
         }
         self.measured_at = now;
@@ -130,7 +138,11 @@ mod tests {
             let level = told(limits, periods);
             assert!((15_250..18_100).contains(&level), "{level}");
         }
-        assert_eq!(told([0; 10], 50), 100_000, "never more than all of it");
+        assert_eq!(
+            told([0; 10], 50),
+            20_000,
+            "never more than twice an equal share"
+        );
     }
 
     // spec: MR-HINT-011
@@ -147,7 +159,7 @@ mod tests {
                 HORIZON,
             );
         }
-        assert_eq!(reclaim.apply(25_000), 100_000);
+        assert_eq!(reclaim.apply(25_000), 50_000);
         reclaim.members(127);
         assert_eq!(reclaim.apply(787), 787);
         reclaim.members(1);

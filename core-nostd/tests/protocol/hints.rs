@@ -45,47 +45,85 @@ fn shares_are_max_min_fair_and_tiny_ones_overcommitted() {
     );
 }
 
-// spec: MR-HINT-002, MR-HINT-003, MR-HINT-012
+/// One more connection of the same peer, under an id of its own.
+fn another(puppet: &mut Puppet, source: u32) -> Accept {
+    let init = Init {
+        source,
+        ..puppet.init(None)
+    };
+    let init = puppet.with_cookie(init);
+    puppet.send(&Packet::Init(init)).unwrap();
+    let Packet::Accept(accept) = only(&puppet.take(), Kind::Accept)[0].packet() else {
+        panic!()
+    };
+    accept
+}
+
+/// A connection says how much it is about to send.
+fn say(puppet: &mut Puppet, connection: u32, demand: Demand) {
+    puppet.theirs = connection;
+    let announce = Announce {
+        path: 0,
+        generation: 0,
+        connection,
+        number: 1,
+        demand,
+    };
+    puppet.send(&Packet::Announce(announce)).unwrap();
+    puppet.take();
+}
+
+/// What a connection is told a little later.
+fn told(puppet: &mut Puppet, connection: u32) -> u32 {
+    puppet.now += 1_500;
+    puppet.theirs = connection;
+    puppet.probe(0, 0).unwrap();
+    Puppet::last_block(&puppet.take(), 0).unwrap().hint_mbps
+}
+
+// spec: MR-HINT-012
+#[test]
+fn those_who_connect_together_are_told_shares() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let told: Vec<u32> = (10..13)
+        .map(|source| {
+            puppet.now += 1_500;
+            another(&mut puppet, source).hint_mbps
+        })
+        .collect();
+    assert_eq!(told, [100_000, 100_000, 50_000]);
+}
+
+// spec: MR-HINT-010, MR-HINT-011
+#[test]
+fn what_nobody_sends_is_offered_to_all_and_taken_back_from_newcomers() {
+    let mut puppet = Puppet::asking(|_, _| ());
+    let large = Demand::from_bytes(1 << 30);
+    let ids = [puppet.theirs, another(&mut puppet, 9).source];
+    let third = another(&mut puppet, 10).source;
+    // Two say that they have much to send, and send next to nothing.
+    let mut shares = vec![];
+    for _ in 0..100 {
+        for id in ids {
+            say(&mut puppet, id, large);
+        }
+        shares.push(told(&mut puppet, ids[0]));
+    }
+    assert_eq!((shares[1], shares[99]), (50_000, 100_000));
+    say(&mut puppet, third, large);
+    let share = told(&mut puppet, ids[0]);
+    assert!((33_334..45_000).contains(&share), "{share}");
+}
+
+// spec: MR-HINT-002, MR-HINT-003
 #[test]
 fn who_leaves_gives_its_share_back_and_every_answer_tells_the_share() {
     let mut puppet = Puppet::asking(|_, _| ());
-    // A second connection of the same peer.
-    puppet.now += 2_000;
-    let other = Init {
-        source: 9,
-        ..puppet.init(None)
-    };
-    let other = puppet.with_cookie(other);
-    puppet.send(&Packet::Init(other)).unwrap();
-    let sent = puppet.take();
-    let Packet::Accept(accept) = only(&sent, Kind::Accept)[0].packet() else {
-        panic!()
-    };
-    // Neither has said what it wants: both may be about to send.
-    assert_eq!(accept.hint_mbps, 50_000);
-    puppet.now += 81_000;
-    let (first, second) = (puppet.theirs, accept.source);
+    let second = another(&mut puppet, 9);
+    assert_eq!(second.hint_mbps, 100_000);
+    let (first, second) = (puppet.theirs, second.source);
     let large = Demand::from_bytes(1 << 30);
-    let say = |puppet: &mut Puppet, id, demand| {
-        puppet.theirs = id;
-        let number = 1;
-        puppet
-            .send(&Packet::Announce(Announce {
-                path: 0,
-                generation: 0,
-                connection: id,
-                number,
-                demand,
-            }))
-            .unwrap();
-        puppet.take();
-    };
-    let told = |puppet: &mut Puppet| {
-        puppet.now += 1_500;
-        puppet.theirs = first;
-        puppet.probe(0, 0).unwrap();
-        Puppet::last_block(&puppet.take(), 0).unwrap().hint_mbps
-    };
+    let told = |puppet: &mut Puppet| told(puppet, first);
     say(&mut puppet, first, large);
     assert_eq!(told(&mut puppet), 100_000);
     say(&mut puppet, second, large);

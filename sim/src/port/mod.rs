@@ -1,7 +1,9 @@
 //! An output port: a queue with a limit and ECN marks, a line with a rate, a wire with a delay.
 
+mod inside;
 mod settings;
 
+pub(crate) use inside::Place;
 pub use settings::{FlowControl, PortConfig, PortStatistics, TRIMMED_WIRE_BYTES};
 
 use std::collections::VecDeque;

@@ -46,7 +46,7 @@ fn prefix(key: &str) -> String {
 }
 
 impl ScenarioError {
-    pub(super) fn settings(key: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn settings(key: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Settings {
             key: key.into(),
             message: message.into(),

@@ -8,7 +8,8 @@ use super::report::{self, Bin, Distribution, Ideal, Report, Summary};
 use super::transport::{self, Build, Transport};
 use super::{RunSettings, Scenario};
 use crate::endpoint::{self, LargeEndpoint, LongHaulEndpoint, WideEndpoint};
-use crate::fabric::Fabric;
+use crate::explore::Peek;
+use crate::fabric::{Fabric, Link};
 use crate::network::Network;
 use crate::node::{Counters, Node, OTHERS};
 use crate::packet::HostId;
@@ -78,6 +79,41 @@ pub fn execute(
     seed: u64,
     watch: &mut dyn Watch,
 ) -> Result<Report, ScenarioError> {
+    with_hosts(scenario, seed, Whole(watch))
+}
+
+/// What is done with the hosts of a scenario, whatever they speak.
+pub(crate) trait Plan {
+    /// What comes of it.
+    type Outcome;
+    /// Does it.
+    fn carry_out<N: Peek + 'static>(
+        self,
+        setting: Setting<'_>,
+        hosts: Vec<N>,
+    ) -> Result<Self::Outcome, ScenarioError>;
+}
+
+/// A run from the beginning to the end.
+struct Whole<'a>(&'a mut dyn Watch);
+
+impl Plan for Whole<'_> {
+    type Outcome = Report;
+    fn carry_out<N: Peek + 'static>(
+        self,
+        setting: Setting<'_>,
+        hosts: Vec<N>,
+    ) -> Result<Report, ScenarioError> {
+        setting.run(hosts, self.0)
+    }
+}
+
+/// Builds the network, the program and the hosts of a scenario.
+pub(crate) fn with_hosts<P: Plan>(
+    scenario: &Scenario,
+    seed: u64,
+    plan: P,
+) -> Result<P::Outcome, ScenarioError> {
     let fabric = Fabric::new(&scenario.fabric, seed)?;
     let hosts = scenario.fabric.hosts();
     scenario.transport.check(&scenario.fabric)?;
@@ -106,26 +142,26 @@ pub fn execute(
         Transport::Metaroce(config) => {
             let round_trip = scenario.fabric.round_trip()?;
             match transport::build(config, round_trip) {
-                Build::Large => metaroce_hosts::<LargeEndpoint>(setting, config, watch),
-                Build::Wide => metaroce_hosts::<WideEndpoint>(setting, config, watch),
-                Build::LongHaul => metaroce_hosts::<LongHaulEndpoint>(setting, config, watch),
+                Build::Large => metaroce_hosts::<LargeEndpoint, P>(setting, config, plan),
+                Build::Wide => metaroce_hosts::<WideEndpoint, P>(setting, config, plan),
+                Build::LongHaul => metaroce_hosts::<LongHaulEndpoint, P>(setting, config, plan),
             }
         }
         Transport::RoceV2(config) => {
             let host = |id| RoceHost::new(id, config.clone(), seed);
-            setting.run(all.map(host).collect(), watch)
+            plan.carry_out(setting, all.map(host).collect())
         }
         Transport::Infiniband(config) => {
             let host = |id| InfinibandHost::new(id, config.clone(), seed);
-            setting.run(all.map(host).collect(), watch)
+            plan.carry_out(setting, all.map(host).collect())
         }
         Transport::UltraEthernet(config) => {
             let host = |id| UecHost::new(id, *config, seed);
-            setting.run(all.map(host).collect(), watch)
+            plan.carry_out(setting, all.map(host).collect())
         }
         Transport::Celeris(config) => {
             let host = |id| CelerisHost::new(id, *config, seed);
-            setting.run(all.map(host).collect(), watch)
+            plan.carry_out(setting, all.map(host).collect())
         }
     }
 }
@@ -184,11 +220,11 @@ fn append(program: &mut Program, more: &Program) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-fn metaroce_hosts<T: endpoint::Transport>(
+fn metaroce_hosts<T: endpoint::Transport + 'static, P: Plan>(
     setting: Setting<'_>,
     config: &MetaroceConfig,
-    watch: &mut dyn Watch,
-) -> Result<Report, ScenarioError> {
+    plan: P,
+) -> Result<P::Outcome, ScenarioError> {
     let mut peers: Vec<(HostId, HostId)> = setting
         .program
         .pairs()
@@ -203,12 +239,12 @@ fn metaroce_hosts<T: endpoint::Transport>(
     }
     let hosts = metaroce::hosts::<T>(config, setting.seed, &connections)
         .map_err(|error| ScenarioError::settings("transport", error))?;
-    setting.run(hosts, watch)
+    plan.carry_out(setting, hosts)
 }
 
 /// All of a run but the hosts.
-struct Setting<'a> {
-    scenario: &'a Scenario,
+pub(crate) struct Setting<'a> {
+    pub scenario: &'a Scenario,
     seed: u64,
     fabric: Fabric,
     program: Program,
@@ -216,24 +252,31 @@ struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    fn run<N: Node>(self, hosts: Vec<N>, watch: &mut dyn Watch) -> Result<Report, ScenarioError> {
-        let settings = &self.scenario.run;
-        let limit = settings.limit;
+    /// The run before it begins, with the changes that faults will make, and the links of its fabric.
+    pub fn prepare<N: Node>(self, hosts: Vec<N>) -> Result<(Run<N>, Vec<Link>), ScenarioError> {
+        let limit = self.scenario.run.limit;
         let changes = fault::changes(&self.scenario.fault, &self.fabric, limit, self.seed)?;
-        let queues = watched_ports(settings, &self.fabric.network)?;
-        // Before anything is down: the ways of the empty fabric.
-        let ideal = ideal_times(&self.fabric, &self.program, self.foreground);
         let Fabric { network, links } = self.fabric;
         let mut run = Run::new(Simulation::new(network, hosts), self.program);
         for (time, change) in changes {
             run.at(time, Box::new(change));
         }
+        Ok((run, links))
+    }
+
+    fn run<N: Node>(self, hosts: Vec<N>, watch: &mut dyn Watch) -> Result<Report, ScenarioError> {
+        let (scenario, seed, foreground) = (self.scenario, self.seed, self.foreground);
+        let settings = &scenario.run;
+        let queues = watched_ports(settings, &self.fabric.network)?;
+        // Before anything is down: the ways of the empty fabric.
+        let ideal = ideal_times(&self.fabric, &self.program, foreground);
+        let (mut run, links) = self.prepare(hosts)?;
         watch
             .begin(&mut run.sim.network)
             .map_err(|error| ScenarioError::settings("run", error))?;
         let mut observer = Observer {
             series: settings.series.map(|_| Series::new(queues)),
-            foreground: self.foreground,
+            foreground,
             over: 0,
             watch,
         };
@@ -241,7 +284,7 @@ impl Setting<'_> {
             observer.look(run, &status)
         });
         // Other people's flows may be under way, or have failed: the workload is what counts.
-        let records = &run.records()[..self.foreground];
+        let records = &run.records()[..foreground];
         let end = match end {
             End::NotReady => end,
             _ if !records.iter().all(is_over) => end,
@@ -251,14 +294,7 @@ impl Setting<'_> {
         observer.watch.end(&mut run.sim.network);
         let series = observer.series.map_or_else(Vec::new, |series| series.bins);
         Ok(finish(
-            self.scenario,
-            self.seed,
-            &run,
-            &links,
-            end,
-            self.foreground,
-            &ideal,
-            series,
+            scenario, seed, &run, &links, end, foreground, &ideal, series,
         ))
     }
 }
@@ -374,7 +410,7 @@ fn finish<N: Node>(
     scenario: &Scenario,
     seed: u64,
     run: &Run<N>,
-    links: &[crate::fabric::Link],
+    links: &[Link],
     end: End,
     foreground: usize,
     ideal: &[Time],

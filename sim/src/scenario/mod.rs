@@ -19,6 +19,7 @@
 //! assert!(report.summary.conserved);
 //! ```
 
+pub mod columns;
 mod document;
 mod error;
 mod execute;
@@ -32,6 +33,7 @@ mod tree;
 pub use document::{Document, Files, NoFiles};
 pub use error::ScenarioError;
 pub use execute::{Moment, Unwatched, Watch, execute};
+pub(crate) use execute::{Plan, Setting, with_hosts};
 pub use report::Report;
 pub use transport::Transport;
 
@@ -116,7 +118,7 @@ impl Default for RunSettings {
 }
 
 impl RunSettings {
-    fn config(&self) -> RunConfig {
+    pub(crate) fn config(&self) -> RunConfig {
         RunConfig {
             ready_limit: self.ready_limit,
             settle: self.settle,

@@ -214,6 +214,12 @@ impl<T: Transport> MetaroceHost<T> {
         self.peers.get(&peer)?.connection
     }
 
+    /// The stream of a flow.
+    #[must_use]
+    pub fn stream_of(&self, flow: u32) -> u16 {
+        stream_of(flow, self.streams)
+    }
+
     /// Posts what waits, as far as there is room.
     fn flush(&mut self, now: Time, peer: HostId) {
         let at = self.host.instant(now);
@@ -225,7 +231,7 @@ impl<T: Transport> MetaroceHost<T> {
         };
         while let Some(message) = entry.waiting.front() {
             // Streams share a connection, whoever's they are, and take turns.
-            let stream = (message.flow % u32::from(self.streams)) as u16;
+            let stream = stream_of(message.flow, self.streams);
             let local = LocalSlice {
                 region: self.region.index,
                 offset: 0,
@@ -257,6 +263,10 @@ impl<T: Transport> MetaroceHost<T> {
             entry.waiting.pop_front();
         }
     }
+}
+
+const fn stream_of(flow: u32, streams: u16) -> u16 {
+    (flow % streams as u32) as u16
 }
 
 impl<T: Transport> Station for MetaroceHost<T> {

@@ -47,6 +47,17 @@ pub enum End {
     Stopped,
 }
 
+/// How a part of a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stretch {
+    /// The time or the number of events was reached.
+    Reached,
+    /// All tasks are over.
+    Over,
+    /// Tasks wait, and nothing will ever happen again.
+    Idle,
+}
+
 /// Where a run is, for whoever watches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Status {
@@ -220,8 +231,36 @@ impl<N: Node> Run<N> {
         config: &RunConfig,
         mut watch: impl FnMut(&mut Self, Status) -> ControlFlow<()>,
     ) -> End {
-        if !self.get_ready(config) {
+        if !self.start(config) {
             return End::NotReady;
+        }
+        let limit = self.begin + config.limit;
+        let mut next_watch = self.begin + config.watch;
+        loop {
+            match self.advance(limit.min(next_watch), u64::MAX) {
+                Stretch::Over => break,
+                Stretch::Idle => return End::Stuck,
+                Stretch::Reached if self.sim.now() >= limit => return End::TimeLimit,
+                Stretch::Reached => {
+                    next_watch = self.sim.now() + config.watch;
+                    let status = self.status();
+                    if watch(self, status).is_break() {
+                        return End::Stopped;
+                    }
+                }
+            }
+        }
+        if self.records.iter().any(|record| record.failed) {
+            End::Stuck
+        } else {
+            End::Complete
+        }
+    }
+
+    /// Gets the hosts ready and lets the program begin; false if they were not ready in time.
+    pub fn start(&mut self, config: &RunConfig) -> bool {
+        if !self.get_ready(config) {
+            return false;
         }
         self.begin = self.sim.now();
         for i in 0..self.changes.len() {
@@ -240,16 +279,21 @@ impl<N: Node> Run<N> {
             }
         }
         self.kick();
-        let limit = self.begin + config.limit;
-        let mut next_watch = self.begin + config.watch;
+        true
+    }
+
+    /// Goes on until a time of the simulation, at most for so many events. However a run is cut into stretches, the same happens.
+    pub fn advance(&mut self, until: Time, events: u64) -> Stretch {
+        let last = self.sim.network.events_processed().saturating_add(events);
         while self.over < self.records.len() as u32 {
-            match self.sim.run(limit.min(next_watch)) {
-                Stop::News(host) => self.news(host),
-                Stop::Alarm(token) if token >= CHANGES => {
+            let left = last - self.sim.network.events_processed();
+            match self.sim.run_events(until, left) {
+                Some(Stop::News(host)) => self.news(host),
+                Some(Stop::Alarm(token)) if token >= CHANGES => {
                     let index = (token - CHANGES) as usize;
                     self.changes[index].1.apply(&mut self.sim);
                 }
-                Stop::Alarm(id) => {
+                Some(Stop::Alarm(id)) => {
                     // The time of a task has come, or its pause is over.
                     if self.records[id as usize].started == Time::NEVER {
                         self.satisfied(id);
@@ -257,23 +301,12 @@ impl<N: Node> Run<N> {
                         self.finish(id);
                     }
                 }
-                Stop::Limit if self.sim.now() >= limit => return End::TimeLimit,
-                Stop::Limit => {
-                    next_watch = self.sim.now() + config.watch;
-                    let status = self.status();
-                    if watch(self, status).is_break() {
-                        return End::Stopped;
-                    }
-                }
-                Stop::Idle => return End::Stuck,
+                Some(Stop::Limit) | None => return Stretch::Reached,
+                Some(Stop::Idle) => return Stretch::Idle,
             }
             self.kick();
         }
-        if self.records.iter().any(|record| record.failed) {
-            End::Stuck
-        } else {
-            End::Complete
-        }
+        Stretch::Over
     }
 
     /// Where the run is.

@@ -10,7 +10,7 @@ use metaroce_core::work::{
 };
 use metaroce_sim::endpoint::{
     CloseMode, ConnectionStatistics, DropReason, HEADER_BUFFER, LargeEndpoint, PathStatistics,
-    ReceiveMeta, SmallEndpoint, Transmit, Transport,
+    PathWindow, ReceiveMeta, SmallEndpoint, Transmit, Transport,
 };
 
 /// One or the other.
@@ -145,6 +145,9 @@ impl Transport for AnyEndpoint {
     }
     fn connection_statistics(&self, connection: ConnectionHandle) -> Option<ConnectionStatistics> {
         both!(self, e => e.connection_statistics(connection))
+    }
+    fn path_window(&self, connection: ConnectionHandle, path: u8) -> Option<PathWindow> {
+        both!(self, e => e.path_window(connection, path))
     }
     fn path_statistics(&self, connection: ConnectionHandle, path: u8) -> Option<PathStatistics> {
         both!(self, e => e.path_statistics(connection, path))

@@ -1,6 +1,6 @@
 //! Memory that remembers how often each byte was placed, and complains about what it must not be asked.
 
-use metaroce_core::memory::{AtomicChange, Memory, MemoryFault, RegionIndex};
+use metaroce_core::memory::{AtomicChange, Memory, MemoryFault, RegionIndex, modify_unshared};
 use metaroce_sim::memory::SimMemory;
 use metaroce_sim::time::Time;
 
@@ -118,10 +118,6 @@ impl Memory for OracleMemory {
             ));
             return Err(MemoryFault);
         }
-        let mut word = [0; 8];
-        self.gather(region, offset, &mut word)?;
-        let old = u64::from_ne_bytes(word);
-        self.place(region, offset, &change.apply(old).to_ne_bytes())?;
-        Ok(old)
+        modify_unshared(self, region, offset, change)
     }
 }

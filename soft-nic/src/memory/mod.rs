@@ -5,4 +5,4 @@ mod copy;
 mod regions;
 
 pub use buffer::{Buffer, OutOfBounds};
-pub(crate) use regions::RegionMap;
+pub use regions::RegionMap;

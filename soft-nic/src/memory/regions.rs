@@ -4,9 +4,9 @@ use super::{Buffer, copy};
 use metaroce_core::memory::{AtomicChange, Memory, MemoryFault, RegionIndex};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Registered memory by region index.
+/// Registered memory by region index: the [`Memory`] of whoever drives a core over memory of its own.
 #[derive(Debug, Default)]
-pub(crate) struct RegionMap {
+pub struct RegionMap {
     entries: Vec<Option<Entry>>,
 }
 
@@ -21,10 +21,12 @@ struct Entry {
 // SAFETY: the pointers are to buffers (usable from any thread) or to memory whose owner promised as much
 // in `insert_raw`.
 unsafe impl Send for RegionMap {}
+// SAFETY: by a shared reference bytes are only copied out.
+unsafe impl Sync for RegionMap {}
 
 impl RegionMap {
     /// Puts a buffer behind an index.
-    pub(crate) fn insert(&mut self, index: RegionIndex, buffer: &Buffer) {
+    pub fn insert(&mut self, index: RegionIndex, buffer: &Buffer) {
         self.put(
             index,
             Entry {
@@ -40,7 +42,7 @@ impl RegionMap {
     /// # Safety
     /// Until [`Self::remove`], `start` must be valid for reads and writes of `length` bytes from any thread, and nobody
     /// may hold a Rust reference to them while a peer or this NIC accesses them.
-    pub(crate) unsafe fn insert_raw(&mut self, index: RegionIndex, start: *mut u8, length: usize) {
+    pub unsafe fn insert_raw(&mut self, index: RegionIndex, start: *mut u8, length: usize) {
         self.put(
             index,
             Entry {
@@ -52,7 +54,7 @@ impl RegionMap {
     }
 
     /// Forgets what is behind an index; it is not touched any more when this returns.
-    pub(crate) fn remove(&mut self, index: RegionIndex) {
+    pub fn remove(&mut self, index: RegionIndex) {
         if let Some(entry) = self.entries.get_mut(usize::from(index.0)) {
             *entry = None;
         }

@@ -33,7 +33,7 @@ enum Allowed {
 pub fn needs() -> Vec<Need> {
     vec![Need {
         what: "other targets".to_owned(),
-        why: "riscv32imac, thumbv7em, wasm32 (steps targets, linkcheck, wasm)",
+        why: "riscv32imac, thumbv7em, wasm32 (steps targets, linkcheck, wasm, explorer)",
         present: rustup_is_ready() || debian_is_ready(),
         root: !debian_may_build(),
         by_hand: by_hand(),

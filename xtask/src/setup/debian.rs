@@ -20,29 +20,84 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "offloads of veth devices (step netns)",
     ),
     ("nodejs", "node", "running WebAssembly (step wasm)"),
+    ("npm", "npm", "the explorer's page (step explorer)"),
+    (
+        "chromium",
+        "chromium",
+        "the explorer in a browser (step explorer)",
+    ),
     (
         "qemu-system-misc",
         "qemu-system-riscv32",
-        "a riscv32 machine (step firmware)",
+        "a riscv32 machine (steps firmware, bindings-c)",
     ),
     (
         "qemu-system-arm",
         "qemu-system-arm",
-        "a Cortex-M (step firmware)",
+        "a Cortex-M (steps firmware, bindings-c)",
     ),
     ("tshark", "tshark", "the dissector (step wireshark)"),
+    ("cmake", "cmake", "package files (step bindings-c)"),
+    (
+        "pkg-config",
+        "pkg-config",
+        "package files (step bindings-c)",
+    ),
+    (
+        "gcc-arm-none-eabi",
+        "arm-none-eabi-gcc",
+        "C on a Cortex-M (step bindings-c)",
+    ),
+    (
+        "gcc-riscv64-unknown-elf",
+        "riscv64-unknown-elf-gcc",
+        "C on RISC-V (step bindings-c)",
+    ),
+];
+
+/// (package, a file in it, what for)
+const FILES: &[(&str, &str, &str)] = &[
+    (
+        "picolibc-arm-none-eabi",
+        "/usr/lib/picolibc/arm-none-eabi/picolibc.specs",
+        "C library of a Cortex-M (step bindings-c)",
+    ),
+    (
+        "picolibc-riscv64-unknown-elf",
+        "/usr/lib/picolibc/riscv64-unknown-elf/picolibc.specs",
+        "C library of RISC-V (step bindings-c)",
+    ),
 ];
 
 pub fn needs() -> Vec<Need> {
-    let need = |&(package, program, why): &(&str, &str, &'static str)| Need {
+    let need = |package: &str, why: &'static str, present: bool| Need {
         what: format!("{WHAT}{package}"),
         why,
-        present: process::which(program).is_some(),
+        present,
         root: true,
         by_hand: String::new(),
         install: Box::new(|| Ok(())),
     };
-    PROGRAMS.iter().map(need).collect()
+    let programs = PROGRAMS
+        .iter()
+        .map(|(package, program, why)| need(package, why, process::which(program).is_some()));
+    let files = FILES
+        .iter()
+        .map(|(package, file, why)| need(package, why, std::path::Path::new(file).exists()));
+    programs.chain(files).chain([python_venv()]).collect()
+}
+
+/// Python alone may come without what makes virtual environments.
+fn python_venv() -> Need {
+    let modules = ["-c", "import ensurepip, venv"];
+    Need {
+        what: format!("{WHAT}python3-venv"),
+        why: "the Python package's tests; its tools come from PyPI (step python)",
+        present: process::succeeds(process::command("python3").args(modules)),
+        root: true,
+        by_hand: String::new(),
+        install: Box::new(|| Ok(())),
+    }
 }
 
 /// Is this a Debian package? They are installed together, by [`install`].

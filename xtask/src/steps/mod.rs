@@ -1,11 +1,14 @@
 //! The steps of `cargo xtask test`, and how they are run and reported.
 
+mod bindings_c;
 mod code;
+mod explorer;
 mod firmware;
 mod fuzz;
 mod netns;
 mod planted;
-mod targets;
+mod python;
+pub mod targets;
 pub mod wasm;
 mod wireshark;
 
@@ -83,6 +86,21 @@ const STEPS: &[Step] = &[
         name: "wireshark",
         about: "the Wireshark dissector shows what the core reads, and takes anything",
         run: wireshark::run,
+    },
+    Step {
+        name: "bindings-c",
+        about: "the C library: installed, used by programs in C and C++, by sanitizers and valgrind, on two bare processors",
+        run: bindings_c::run,
+    },
+    Step {
+        name: "python",
+        about: "the Python package from its wheel: types, tests, README, notebooks; pip install from the folder",
+        run: python::run,
+    },
+    Step {
+        name: "explorer",
+        about: "the explorer's page is built, and does in Chromium what it should; its figures",
+        run: explorer::run,
     },
     Step {
         name: "firmware",

@@ -40,13 +40,13 @@ enum Reply {
 #[derive(Clone, Debug)]
 pub struct RoceHost {
     id: HostId,
-    config: RoceConfig,
+    pub(super) config: RoceConfig,
     seed: u64,
-    senders: Vec<Sender>,
-    receivers: Vec<Receiver>,
+    pub(super) senders: Vec<Sender>,
+    pub(super) receivers: Vec<Receiver>,
     /// By peer: the first of its queue pairs in `senders` and in `receivers`, which are made when they are used first.
-    first_sender: Directory,
-    first_receiver: Directory,
+    pub(super) first_sender: Directory,
+    pub(super) first_receiver: Directory,
     replies: VecDeque<Reply>,
     /// Queue pairs that may send, one packet each in turn.
     round: VecDeque<u32>,

@@ -12,6 +12,7 @@
 pub mod config;
 pub mod dcqcn;
 mod host;
+mod look;
 mod receiver;
 mod selective;
 mod sender;
@@ -19,3 +20,4 @@ mod sender;
 pub use config::{Congestion, Framing, IrnConfig, Recovery, RoceConfig, bdp_packets};
 pub use dcqcn::DcqcnConfig;
 pub use host::RoceHost;
+pub use look::QueuePair;

@@ -69,6 +69,15 @@ impl Receiver {
         self.expected
     }
 
+    /// Bit i: the packet `expected + i` has arrived ahead of its turn; the first 256.
+    pub fn early(&self) -> [u64; 4] {
+        let mut vector = [0; 4];
+        for (i, early) in self.early.iter().take(256).enumerate() {
+            vector[i / 64] |= u64::from(early.is_some()) << (i % 64);
+        }
+        vector
+    }
+
     /// Takes a packet of a message; messages that are complete are handed to `done`.
     pub fn take(
         &mut self,

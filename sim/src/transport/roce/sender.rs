@@ -91,6 +91,11 @@ pub(super) struct Sender {
 }
 
 impl Sender {
+    /// The first packet that is not acknowledged, and the next that is sent.
+    pub fn window(&self) -> (u64, u64) {
+        (self.base, self.next)
+    }
+
     pub fn new(config: &RoceConfig, peer: HostId, lane: u32, source_port: u16) -> Self {
         let reaction = match config.congestion {
             Congestion::None => None,

@@ -1,0 +1,197 @@
+//! Python's memory, registered: by an endpoint that is stepped, or by the software NIC.
+
+use crate::errors;
+use crate::values::{LocalSlice, RemoteAddress};
+use metaroce_core::Region as CoreRegion;
+use metaroce_soft::MemoryRegion;
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PySlice;
+use std::sync::{Mutex, PoisonError};
+
+/// Memory that does not move or go away while `keeper` lives: it holds an export of the object's buffer.
+pub struct Pinned {
+    pub address: usize,
+    pub length: usize,
+    pub keeper: Py<PyAny>,
+    /// The same bytes for Python.
+    pub view: Py<PyAny>,
+}
+
+/// Pins the memory of an object with a writable buffer; of a number, that many new bytes.
+pub fn pin(memory: &Bound<'_, PyAny>) -> PyResult<Pinned> {
+    let pinned = memory
+        .py()
+        .import("metaroce._memory")?
+        .getattr("pin")?
+        .call1((memory,))?;
+    let (address, length, keeper, view) = pinned.extract()?;
+    Ok(Pinned {
+        address,
+        length,
+        keeper,
+        view,
+    })
+}
+
+/// Holds what a region needs. The fields are dropped in this order: the memory is kept until the NIC cannot reach it any more.
+struct Holder {
+    owner: Option<MemoryRegion>,
+    view: Py<PyAny>,
+    _keeper: Py<PyAny>,
+}
+
+/// Registered memory. Its bytes are those of the object that was registered; nothing is copied.
+#[pyclass(frozen, module = "metaroce")]
+pub struct Region {
+    region: CoreRegion,
+    base: u64,
+    length: u64,
+    holder: Mutex<Option<Holder>>,
+}
+
+impl Region {
+    pub fn new(region: CoreRegion, base: u64, pinned: Pinned, owner: Option<MemoryRegion>) -> Self {
+        Self {
+            region,
+            base,
+            length: pinned.length as u64,
+            holder: Mutex::new(Some(Holder {
+                owner,
+                view: pinned.view,
+                _keeper: pinned.keeper,
+            })),
+        }
+    }
+
+    pub const fn core(&self) -> CoreRegion {
+        self.region
+    }
+
+    /// Lets the memory go. If the NIC knew the region it does not any more.
+    pub fn release(&self) {
+        let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = holder.take();
+        // The end of Python's objects may run other code.
+        drop(holder);
+        drop(held);
+    }
+}
+
+fn gone(py: Python<'_>) -> PyErr {
+    errors::text(py, "RegionError", "the region is deregistered already")
+}
+
+#[pymethods]
+impl Region {
+    /// Its index at its endpoint.
+    #[getter]
+    const fn index(&self) -> u16 {
+        self.region.index.0
+    }
+
+    /// Its key, to be told to peers.
+    #[getter]
+    const fn key(&self) -> u32 {
+        self.region.key
+    }
+
+    /// The address of its first byte, as peers use it.
+    #[getter]
+    const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Its bytes, as a memoryview, while it is registered.
+    #[getter]
+    fn memory(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*holder {
+            Some(holder) => Ok(holder.view.clone_ref(py)),
+            None => Err(gone(py)),
+        }
+    }
+
+    /// Its bytes as a NumPy array, without a copy.
+    #[pyo3(signature = (dtype=None))]
+    fn array<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let numpy = py.import("numpy")?;
+        let dtype = match dtype {
+            Some(dtype) => dtype,
+            None => numpy.getattr("uint8")?,
+        };
+        numpy.call_method1("frombuffer", (self.memory(py)?, dtype))
+    }
+
+    /// A place in it for this side's operations; without a length, all that is left.
+    #[pyo3(signature = (offset=0, length=None))]
+    fn slice(&self, offset: u64, length: Option<u64>) -> PyResult<LocalSlice> {
+        let left = self.length.checked_sub(offset);
+        let length = length.or(left).unwrap_or(0);
+        if left.is_none_or(|left| length > left) {
+            let message = format!(
+                "{length} bytes at {offset} are not inside a region of {} bytes",
+                self.length
+            );
+            return Err(PyIndexError::new_err(message));
+        }
+        let length = u32::try_from(length)
+            .map_err(|_| PyValueError::new_err("an operation has less than 4 GiB"))?;
+        Ok(LocalSlice {
+            region: self.region.index.0,
+            offset,
+            length,
+        })
+    }
+
+    /// A place in it as peers name it.
+    #[pyo3(signature = (offset=0))]
+    const fn remote(&self, offset: u64) -> RemoteAddress {
+        RemoteAddress {
+            address: self.base.wrapping_add(offset),
+            key: self.region.key,
+        }
+    }
+
+    /// `region[100:200]` is `region.slice(100, 100)`.
+    fn __getitem__(&self, range: &Bound<'_, PySlice>) -> PyResult<LocalSlice> {
+        let range = range.indices(isize::try_from(self.length)?)?;
+        if range.step != 1 {
+            return Err(PyValueError::new_err("a slice of a region has step 1"));
+        }
+        self.slice(range.start as u64, Some(range.slicelength as u64))
+    }
+
+    /// Bytes.
+    const fn __len__(&self) -> usize {
+        self.length as usize
+    }
+
+    /// Takes the right to reach it away from the NIC and from peers. (An endpoint that is stepped has a `deregister` for that.)
+    fn deregister(&self, py: Python<'_>) -> PyResult<()> {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*holder {
+            None => Err(gone(py)),
+            Some(Holder { owner: None, .. }) => {
+                let message = "the region is an endpoint's: call the endpoint's deregister";
+                Err(errors::text(py, "RegionError", message))
+            }
+            Some(_) => {
+                drop(holder);
+                self.release();
+                Ok(())
+            }
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Region(index={}, key={:#x}, base={:#x}, length={})",
+            self.region.index.0, self.region.key, self.base, self.length
+        )
+    }
+}
