@@ -7,7 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use object::{
-    Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionKind, SymbolIndex, SymbolKind,
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationTarget, SectionKind, SymbolIndex,
+    SymbolKind,
 };
 
 /// Parts of symbol names that mean a panic or an allocator.
@@ -67,6 +68,29 @@ impl fmt::Display for Sizes {
 }
 
 impl Firmware {
+    /// What a ROM from address 0 on holds, in words of 32 bits as `$readmemh` reads them, zeros to the end.
+    pub fn rom_words(&self, size: usize) -> Result<String> {
+        let mut rom = vec![0; size];
+        for segment in self.parse()?.segments() {
+            let (bytes, at) = (segment.data()?, segment.address() as usize);
+            // What begins with bytes and lies elsewhere (variables) would have to be copied from the ROM.
+            if bytes.is_empty() {
+                continue;
+            }
+            let place = rom
+                .get_mut(at..)
+                .and_then(|rest| rest.get_mut(..bytes.len()));
+            place
+                .with_context(|| format!("{} bytes at {at:#x} are not in the ROM", bytes.len()))?
+                .copy_from_slice(bytes);
+        }
+        let words = rom.chunks_exact(4).map(|word| {
+            let word = word.try_into().unwrap_or_default();
+            format!("{:08x}\n", u32::from_le_bytes(word))
+        });
+        Ok(words.collect())
+    }
+
     pub fn read(file: &Path) -> Result<Self> {
         let bytes = fs::read(file).with_context(|| format!("reading {}", file.display()))?;
         let firmware = Self { bytes };

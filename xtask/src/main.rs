@@ -10,6 +10,7 @@ mod process;
 mod setup;
 mod steps;
 mod trace;
+mod venv;
 mod workspace;
 
 use std::process::ExitCode;

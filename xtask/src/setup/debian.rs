@@ -26,6 +26,7 @@ const PROGRAMS: &[(&str, &str, &str)] = &[
         "chromium",
         "the explorer in a browser (step explorer)",
     ),
+    ("verilator", "verilator", "a system on a chip (step litex)"),
     (
         "qemu-system-misc",
         "qemu-system-riscv32",
@@ -92,7 +93,7 @@ fn python_venv() -> Need {
     let modules = ["-c", "import ensurepip, venv"];
     Need {
         what: format!("{WHAT}python3-venv"),
-        why: "the Python package's tests; its tools come from PyPI (step python)",
+        why: "the Python package's tests; its tools come from PyPI (steps python, litex)",
         present: process::succeeds(process::command("python3").args(modules)),
         root: true,
         by_hand: String::new(),

@@ -108,6 +108,11 @@ const STEPS: &[Step] = &[
         run: firmware::run,
     },
     Step {
+        name: "litex",
+        about: "the small device as a system on a chip under Verilator: a soft NIC uses its memory, and two go to each other (needs root)",
+        run: firmware::litex::run,
+    },
+    Step {
         name: "fuzz",
         about: "each fuzz target for 20 seconds",
         run: fuzz::run,

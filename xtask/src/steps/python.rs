@@ -1,12 +1,13 @@
 //! The Python package: built as a wheel, installed into an environment of its own, and used from there.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::process::{self, cargo, command};
+use crate::process::{self, cargo};
+use crate::venv::{self, Venv};
 use crate::workspace;
 
 /// Without link-time optimization, as the other tests: cargo has its parts already.
@@ -19,7 +20,7 @@ pub fn run() -> Result<()> {
     process::run(
         cargo(["build", "--locked", "--quiet", "-p", "metaroce"]).args(["--profile", PROFILE]),
     )?;
-    let venv = tools(&folder, &package.join("requirements.txt"))?;
+    let venv = venv::pinned(&folder, &package.join("requirements.txt"))?;
     install_wheel(&venv, &folder, &package)?;
 
     // Whatever runs now runs outside of the source tree, with what is installed.
@@ -58,57 +59,14 @@ pub fn run() -> Result<()> {
     from_the_folder(&folder, &package)
 }
 
-/// A virtual environment.
-struct Venv(PathBuf);
-
-impl Venv {
-    fn create(folder: PathBuf) -> Result<Self> {
-        if folder.exists() {
-            fs::remove_dir_all(&folder)
-                .with_context(|| format!("removing {}", folder.display()))?;
-        }
-        process::run(command("python3").args(["-m", "venv"]).arg(&folder))?;
-        Ok(Self(folder))
-    }
-
-    fn python(&self, arguments: &[&str]) -> Command {
-        let mut python = command(self.0.join("bin/python"));
-        // Neither what is installed elsewhere nor bytecode in the tree.
-        python
-            .args(arguments)
-            .env_remove("PYTHONPATH")
-            .env("PYTHONDONTWRITEBYTECODE", "1");
-        python
-    }
-
-    fn pip(&self, arguments: &[&str]) -> Command {
-        let mut pip = self.python(&["-m", "pip", "--quiet", "--disable-pip-version-check"]);
-        pip.args(arguments);
-        // maturin's programs, and what pip hands to it.
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::iter::once(self.0.join("bin")).chain(std::env::split_paths(&path));
-        if let Ok(path) = std::env::join_paths(folders) {
-            pip.env("PATH", path);
-        }
-        pip.env(
-            "MATURIN_PEP517_ARGS",
-            format!("--profile {PROFILE} --locked"),
-        );
-        pip
-    }
-}
-
-/// An environment with the pinned tools, made anew when what is pinned changes.
-fn tools(folder: &Path, requirements: &Path) -> Result<Venv> {
-    let (place, stamp) = (folder.join("venv"), folder.join("venv.stamp"));
-    let wanted = fs::read_to_string(requirements)?;
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) && place.exists() {
-        return Ok(Venv(place));
-    }
-    let venv = Venv::create(place)?;
-    process::run(venv.pip(&["install", "--requirement"]).arg(requirements))?;
-    fs::write(stamp, wanted)?;
-    Ok(venv)
+/// pip, building with the tests' profile.
+fn pip(venv: &Venv, arguments: &[&str]) -> Command {
+    let mut pip = venv.pip(arguments);
+    pip.env(
+        "MATURIN_PEP517_ARGS",
+        format!("--profile {PROFILE} --locked"),
+    );
+    pip
 }
 
 fn install_wheel(venv: &Venv, folder: &Path, package: &Path) -> Result<()> {
@@ -117,19 +75,19 @@ fn install_wheel(venv: &Venv, folder: &Path, package: &Path) -> Result<()> {
         fs::remove_dir_all(&wheels)?;
     }
     let build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir"];
-    process::run(venv.pip(&build).arg(&wheels).arg(package))?;
+    process::run(pip(venv, &build).arg(&wheels).arg(package))?;
     let wheel = fs::read_dir(&wheels)?
         .next()
         .context("no wheel was built")??;
     println!("{}", wheel.file_name().to_string_lossy());
     let install = ["install", "--no-deps", "--force-reinstall"];
-    process::run(venv.pip(&install).arg(wheel.path()))
+    process::run(pip(venv, &install).arg(wheel.path()))
 }
 
 /// `pip install ./bindings-python` into a fresh environment, as the README says.
 fn from_the_folder(folder: &Path, package: &Path) -> Result<()> {
     let venv = Venv::create(folder.join("fresh"))?;
-    process::run(venv.pip(&["install"]).arg(package))?;
+    process::run(pip(&venv, &["install"]).arg(package))?;
     let first = "import metaroce; nic = metaroce.Nic('127.0.0.1'); print(nic, nic.close())";
     process::run(venv.python(&["-c", first]).current_dir(folder))
 }

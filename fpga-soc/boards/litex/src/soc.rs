@@ -1,7 +1,9 @@
 //! The system's registers: serial line, timer, interrupts, switches.
 
 use core::arch::asm;
-use core::ptr::{read_volatile, with_exposed_provenance, with_exposed_provenance_mut, write_volatile};
+use core::ptr::{
+    read_volatile, with_exposed_provenance, with_exposed_provenance_mut, write_volatile,
+};
 
 use metaroce_riscv::clock::Counter;
 
@@ -44,7 +46,10 @@ impl Counter for Soc {
         }
         // A far one goes off early, and is set anew.
         let cycles = at.saturating_sub(Self::now()).saturating_mul(MEGAHERTZ);
-        write(TIMER0_LOAD, u32::try_from(cycles).unwrap_or(u32::MAX).max(1));
+        write(
+            TIMER0_LOAD,
+            u32::try_from(cycles).unwrap_or(u32::MAX).max(1),
+        );
         write(TIMER0_RELOAD, 0);
         write(TIMER0_EN, 1);
     }

@@ -2,6 +2,7 @@
 //! its memory over a network that drops frames.
 
 mod board;
+pub mod litex;
 mod namespace;
 mod visit;
 

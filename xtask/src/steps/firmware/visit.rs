@@ -27,6 +27,13 @@ pub const FAST: Pace = Pace {
     patience: "60",
 };
 
+/// Of one that a simulator goes through cycle by cycle.
+pub const SLOW: Pace = Pace {
+    rounds: "4",
+    mbps: "1",
+    patience: "120",
+};
+
 /// Writes, reads and adds at each loss. The visitor checks every byte, and that frames were dropped.
 pub fn all(namespace: &Namespace, board: &Board, pace: &Pace) -> Result<()> {
     for loss in LOSSES {
