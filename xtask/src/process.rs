@@ -1,6 +1,7 @@
 //! Running other programs, with the command line shown before.
 
 use std::ffi::OsStr;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -81,6 +82,36 @@ pub fn status(command: &mut Command) -> Result<i32> {
     Ok(status.code().unwrap_or(128))
 }
 
+/// As [`run`]; the error has the end of what the command said, which may be far above by the time it is read.
+pub fn run_quoting_its_end(command: &mut Command) -> Result<()> {
+    println!("$ {}", shown(command));
+    let (mut said, end) = std::io::pipe()?;
+    let started = command.stdout(end.try_clone()?).stderr(end).spawn();
+    let mut child = started.with_context(|| format!("cannot start `{}`", shown(command)))?;
+    // The ends that this process holds: without them the reader ends with the child.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut last = Vec::new();
+    let mut buffer = [0; 8192];
+    loop {
+        let length = said.read(&mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        std::io::stdout().write_all(&buffer[..length])?;
+        last.extend_from_slice(&buffer[..length]);
+        last.drain(..last.len().saturating_sub(QUOTED));
+    }
+    let status = child.wait()?;
+    if status.success() {
+        return Ok(());
+    }
+    let last = String::from_utf8_lossy(&last);
+    bail!("`{}` failed ({status}):\n{last}", shown(command))
+}
+
+/// Bytes of output in an error.
+const QUOTED: usize = 12 << 10;
+
 /// Runs a command quietly and returns its standard output; an error carries what it said.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
@@ -149,4 +180,23 @@ fn is_executable(file: &Path) -> bool {
 pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|data| data.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_the_end_of_what_was_said() {
+        let mut failing = command("sh");
+        failing.args([
+            "-c",
+            "yes early | head -c 20000; echo to stdout; echo to stderr >&2; exit 3",
+        ]);
+        let error = run_quoting_its_end(&mut failing).unwrap_err().to_string();
+        assert!(error.contains("exit status: 3"), "{error}");
+        assert!(error.ends_with("to stdout\nto stderr\n"), "{error}");
+        assert!(error.len() < QUOTED + 500);
+        run_quoting_its_end(command("sh").args(["-c", "echo fine"])).unwrap();
+    }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::process::{cargo, run};
+use crate::process::{cargo, run, run_quoting_its_end};
 use crate::workspace;
 
 /// The manifests of all workspaces in the tree.
@@ -67,9 +67,11 @@ pub fn tests() -> Result<()> {
     let features = workspace::test_features()?;
     // Benchmarks have no tests; `cargo xtask bench` runs them.
     let targets = ["--workspace", "--lib", "--bins", "--tests", "--examples"];
-    run(cargo(nextest())
-        .args(targets)
-        .args(["--features", &features]))
+    run_quoting_its_end(
+        cargo(nextest())
+            .args(targets)
+            .args(["--features", &features]),
+    )
 }
 
 pub fn doctests() -> Result<()> {

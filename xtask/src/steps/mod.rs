@@ -168,17 +168,21 @@ fn run_all<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
         let result = outcome
             .error
             .as_deref()
-            .map_or("ok".to_owned(), |e| format!("FAILED: {e}"));
+            .map_or("ok".to_owned(), |error| format!("FAILED: {}", first(error)));
         println!(
             "{:14}{:>7.1} s  {result}",
             outcome.name,
             outcome.took.as_secs_f64()
         );
     }
-    let failed = outcomes
-        .iter()
-        .filter(|outcome| outcome.error.is_some())
-        .count();
+    // Again and in full: a reader of a log begins at its end.
+    let mut failed = 0;
+    for outcome in &outcomes {
+        if let Some(error) = &outcome.error {
+            failed += 1;
+            println!("\n==== {} failed: {error}", outcome.name);
+        }
+    }
     println!("\n{} passed, {failed} failed", outcomes.len() - failed);
     if failed > 0 {
         bail!("{failed} of {} steps failed", outcomes.len());
@@ -193,22 +197,24 @@ fn run_one(step: &Step) -> Outcome {
     let took = start.elapsed();
     match &error {
         None => println!("==== {}: ok ({:.1} s)", step.name, took.as_secs_f64()),
-        Some(error) => {
-            println!(
-                "==== {}: FAILED ({:.1} s): {error}",
-                step.name,
-                took.as_secs_f64()
-            );
-        }
+        Some(error) => println!(
+            "==== {}: FAILED ({:.1} s): {}",
+            step.name,
+            took.as_secs_f64(),
+            first(error)
+        ),
     }
-    // The table has one line for each.
-    let error = error.map(|error| match error.lines().next().unwrap_or_default() {
-        long if long.chars().count() > 90 => long.chars().take(90).chain(['…']).collect(),
-        line => line.to_owned(),
-    });
     Outcome {
         name: step.name,
         took,
         error,
+    }
+}
+
+/// The first line of an error, short enough for a table.
+fn first(error: &str) -> String {
+    match error.lines().next().unwrap_or_default() {
+        long if long.chars().count() > 90 => long.chars().take(90).chain(['…']).collect(),
+        line => line.to_owned(),
     }
 }
