@@ -5,9 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 fn main() -> io::Result<()> {
-    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wasm-viz/web/dist");
-    // The folder itself may not be there yet; cargo looks again when it comes.
-    println!("cargo::rerun-if-changed={}", dist.display());
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wasm-viz/web");
+    let dist = web.join("dist");
+    // A path that is not there counts as changed in every build; when the folder comes, the one around it changes.
+    let watched = if dist.is_dir() { &dist } else { &web };
+    println!("cargo::rerun-if-changed={}", watched.display());
     let mut list = String::from("&[\n");
     let mut folders: Vec<PathBuf> = dist.is_dir().then(|| dist.clone()).into_iter().collect();
     let mut files = Vec::new();

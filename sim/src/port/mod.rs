@@ -1,5 +1,6 @@
 //! An output port: a queue with a limit and ECN marks, a line with a rate, a wire with a delay.
 
+mod flow;
 mod inside;
 mod settings;
 
@@ -248,8 +249,8 @@ impl Port {
         let packet = packets.get(id);
         let bytes = packet.wire_bytes;
         let data = packet.class == Class::Data;
-        if data && matches!(self.config.flow, FlowControl::Credit { .. }) {
-            self.hold(bytes);
+        if data {
+            self.take_credit(bytes);
         }
         self.waiting_bytes[lane] -= u64::from(bytes);
         let takes = Time::to_send(u64::from(bytes), self.config.mbps);
@@ -261,82 +262,6 @@ impl Port {
         Some(Started { id, bytes, data })
     }
 
-    fn may_send(&self, bytes: u32) -> bool {
-        match self.config.flow {
-            FlowControl::None => true,
-            FlowControl::Pause { .. } => !self.paused,
-            FlowControl::Credit { bytes: credit } => self.held_bytes + u64::from(bytes) <= credit,
-        }
-    }
-
-    /// A copy of a packet takes room at the far end, too. Nobody asked for credit for it.
-    pub(crate) fn copied(&mut self, bytes: u32) {
-        if matches!(self.config.flow, FlowControl::Credit { .. }) {
-            self.held_bytes += u64::from(bytes);
-        }
-    }
-
-    fn hold(&mut self, bytes: u32) {
-        self.held_bytes += u64::from(bytes);
-        self.statistics.max_held_bytes = self.statistics.max_held_bytes.max(self.held_bytes);
-    }
-
-    /// A data packet of this link has come to the switch at its end: whether it is taken, and whether the link is to be paused.
-    pub(crate) fn came(&mut self, bytes: u32) -> (bool, bool) {
-        let FlowControl::Pause {
-            xoff_bytes,
-            xon_bytes,
-            headroom_bytes,
-        } = self.config.flow
-        else {
-            return (true, false);
-        };
-        let with = self.held_bytes.saturating_add(u64::from(bytes));
-        let taken = with <= xoff_bytes.saturating_add(headroom_bytes);
-        // A pause that nothing held would ever end is none.
-        let ask = !self.asked && with > xoff_bytes && (taken || self.held_bytes > xon_bytes);
-        self.asked |= ask;
-        if taken {
-            self.hold(bytes);
-        }
-        (taken, ask)
-    }
-
-    /// A data packet of this link has left the switch at its end. Whether a pause is over.
-    pub(crate) fn gone(&mut self, bytes: u32) -> bool {
-        self.held_bytes -= u64::from(bytes);
-        let FlowControl::Pause { xon_bytes, .. } = self.config.flow else {
-            return false;
-        };
-        let over = self.asked && self.held_bytes <= xon_bytes;
-        self.asked &= !over;
-        over
-    }
-
-    /// The far end says pause, or go on.
-    pub(crate) fn set_paused(&mut self, now: Time, paused: bool) {
-        self.statistics.pauses += u64::from(paused && !self.paused);
-        self.paused = paused;
-        if !paused {
-            self.end_block(now);
-        }
-    }
-
-    fn end_block(&mut self, now: Time) {
-        if let Some(since) = self.blocked_since.take() {
-            self.statistics.blocked += now.since(since);
-        }
-    }
-
-    /// For how long it was paused, or had data and no credit, up to now.
-    #[must_use]
-    pub fn blocked(&self, now: Time) -> Time {
-        self.statistics.blocked
-            + self
-                .blocked_since
-                .map_or(Time::ZERO, |since| now.since(since))
-    }
-
     /// Data packets in the queue, with their bytes, by the port over which they came.
     pub(crate) fn waiting_data<'a>(
         &'a self,
@@ -346,11 +271,6 @@ impl Port {
         waiting
             .filter(|packet| packet.class == Class::Data)
             .map(|packet| (packet.ingress, u64::from(packet.wire_bytes)))
-    }
-
-    /// Data bytes of this link in the switch at its end, or (with credits) on their way there or not given back yet.
-    pub(crate) fn held_bytes(&self) -> u64 {
-        self.held_bytes
     }
 
     /// Counts a drop.
@@ -398,15 +318,7 @@ impl Port {
                 == s.delivered_bytes + s.dropped_bytes + s.trimmed_bytes + here_bytes
             && (self.queued_bytes() == 0) == (self.queued() == 0)
             && s.max_backlog_bytes <= self.config.queue_bytes.saturating_mul(lanes)
-            && match self.config.flow {
-                FlowControl::None => true,
-                FlowControl::Pause {
-                    xoff_bytes,
-                    headroom_bytes,
-                    ..
-                } => s.max_held_bytes <= xoff_bytes.saturating_add(headroom_bytes),
-                FlowControl::Credit { bytes } => s.max_held_bytes <= bytes,
-            }
+            && self.kept_to_flow_control()
     }
 
     fn marks(&mut self, backlog: u64) -> bool {
@@ -428,11 +340,11 @@ impl Port {
 mod tests {
     use super::*;
 
-    fn port(config: PortConfig) -> Port {
+    pub(super) fn port(config: PortConfig) -> Port {
         Port::new(config, Node::Switch(0), Node::Host(0), 0, 1, 0)
     }
 
-    fn put(
+    pub(super) fn put(
         port: &mut Port,
         packets: &mut Packets,
         wire_bytes: u32,
@@ -552,50 +464,5 @@ mod tests {
             port.statistics.trimmed_bytes,
             2 * (4_000 - u64::from(TRIMMED_WIRE_BYTES))
         );
-    }
-
-    #[test]
-    fn a_pause_is_asked_for_once_and_ends_lower() {
-        let mut port = port(PortConfig {
-            flow: FlowControl::Pause {
-                xoff_bytes: 2_000,
-                xon_bytes: 1_000,
-                headroom_bytes: 5_000,
-            },
-            ..PortConfig::HOST
-        });
-        let mut asks = || port.came(1_000).1;
-        assert_eq!(
-            [asks(), asks(), asks(), asks()],
-            [false, false, true, false]
-        );
-        assert_eq!(
-            [port.gone(1_000), port.gone(1_000), port.gone(1_000)],
-            [false, false, true]
-        );
-        assert!(!port.gone(1_000));
-    }
-
-    #[test]
-    fn without_credit_data_waits_and_control_does_not() {
-        let mut port = port(PortConfig {
-            flow: FlowControl::Credit { bytes: 1_500 },
-            ..PortConfig::HOST
-        });
-        let mut packets = Packets::new();
-        for _ in 0..2 {
-            put(&mut port, &mut packets, 1_000, Class::Data).1.unwrap();
-        }
-        assert!(port.start(Time::ZERO, &packets).is_some());
-        assert!(port.start(Time::from_us(1), &packets).is_none());
-        put(&mut port, &mut packets, 500, Class::Control).1.unwrap();
-        assert_eq!(
-            port.start(Time::from_us(2), &packets).map(|s| s.data),
-            Some(false)
-        );
-        assert!(port.start(Time::from_us(3), &packets).is_none());
-        port.gone(1_000);
-        assert!(port.start(Time::from_us(4), &packets).is_some());
-        assert_eq!(port.statistics.blocked, Time::from_us(3));
     }
 }

@@ -58,20 +58,17 @@ pub fn deny() -> Result<()> {
     ]))
 }
 
-/// Arguments that every run of nextest begins with.
-pub fn nextest() -> [&'static str; 5] {
-    ["nextest", "run", "--locked", "--cargo-profile", "test-fast"]
+/// Runs tests. An error has what they said last.
+pub fn nextest(arguments: &[&str]) -> Result<()> {
+    let every = ["nextest", "run", "--locked", "--cargo-profile", "test-fast"];
+    run_quoting_its_end(cargo(every).args(arguments))
 }
 
 pub fn tests() -> Result<()> {
     let features = workspace::test_features()?;
     // Benchmarks have no tests; `cargo xtask bench` runs them.
     let targets = ["--workspace", "--lib", "--bins", "--tests", "--examples"];
-    run_quoting_its_end(
-        cargo(nextest())
-            .args(targets)
-            .args(["--features", &features]),
-    )
+    nextest(&[&targets[..], &["--features", &features]].concat())
 }
 
 pub fn doctests() -> Result<()> {

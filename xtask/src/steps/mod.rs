@@ -163,6 +163,14 @@ struct Outcome {
 
 fn run_all<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
     let outcomes: Vec<Outcome> = steps.map(run_one).collect();
+    // Again and in full: a reader of a log begins at its end.
+    let mut failed = 0;
+    for outcome in &outcomes {
+        if let Some(error) = &outcome.error {
+            failed += 1;
+            println!("\n==== {} failed: {error}", outcome.name);
+        }
+    }
     println!("\n{:14}{:>9}  result", "step", "time");
     for outcome in &outcomes {
         let result = outcome
@@ -174,14 +182,6 @@ fn run_all<'a>(steps: impl Iterator<Item = &'a Step>) -> Result<()> {
             outcome.name,
             outcome.took.as_secs_f64()
         );
-    }
-    // Again and in full: a reader of a log begins at its end.
-    let mut failed = 0;
-    for outcome in &outcomes {
-        if let Some(error) = &outcome.error {
-            failed += 1;
-            println!("\n==== {} failed: {error}", outcome.name);
-        }
     }
     println!("\n{} passed, {failed} failed", outcomes.len() - failed);
     if failed > 0 {

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::code::nextest;
-use crate::process::{self, cargo, is_root};
+use crate::process::is_root;
 
 /// The tests whose names begin with `netns_`, one at a time (`.config/nextest.toml` has the
 /// profile; the ordinary profile leaves them out).
@@ -11,12 +11,12 @@ pub fn run() -> Result<()> {
     if !is_root() {
         bail!("network namespaces need root");
     }
-    process::run(cargo(nextest()).args([
+    nextest(&[
         "--profile",
         "netns",
         "-p",
         "metaroce-soft",
         "-p",
         "metaroce",
-    ]))
+    ])
 }

@@ -3,10 +3,9 @@
 use anyhow::Result;
 
 use super::code::nextest;
-use crate::process::{self, cargo};
 
 /// The tests whose names begin with `wireshark_` (`.config/nextest.toml` has the profile; the ordinary profile leaves
 /// them out).
 pub fn run() -> Result<()> {
-    process::run(cargo(nextest()).args(["--profile", "wireshark", "-p", "metaroce-sim"]))
+    nextest(&["--profile", "wireshark", "-p", "metaroce-sim"])
 }

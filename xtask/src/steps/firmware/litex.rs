@@ -20,8 +20,6 @@ const LIMITS: Limits = Limits {
 const ROM_BYTES: usize = 128 << 10;
 /// VexRiscv's IMAC has load-reserved and store-conditional, and no other atomic instructions.
 const FEATURES: &str = "-Ctarget-feature=-a,-zaamo,+zalrsc";
-/// Frames that are dropped between two systems, percent.
-const LOSSES: [&str; 3] = ["0", "1", "5"];
 
 pub fn run() -> Result<()> {
     if !is_root() {
@@ -39,7 +37,7 @@ pub fn run() -> Result<()> {
     fs::write(run.join("soc_rom.init"), rom)?;
     fs::write(run.join("soc_sram.init"), "")?;
     alone(&run, &bench, &image)?;
-    LOSSES
+    visit::LOSSES
         .iter()
         .try_for_each(|loss| pair(&run, &bench, &image, loss))
 }
