@@ -12,8 +12,33 @@ const PLANES: [(u32, Option<f64>); 4] =
     [(1, None), (2, Some(1.95)), (4, Some(3.85)), (8, Some(7.6))];
 /// So many planes of which one fails.
 const FAILING: [u32; 3] = [2, 4, 8];
-/// One connection for each host, and one between any two.
-const LOADS: [&str; 2] = ["64 connections", "4,032 connections"];
+/// What runs on them: how many connections, and of how many paths.
+struct Load {
+    name: &'static str,
+    /// One connection between any two hosts, or one for each.
+    all_to_all: bool,
+    paths: u32,
+}
+
+const LOADS: [Load; 3] = [
+    Load {
+        name: "64 connections of 64 paths",
+        all_to_all: false,
+        paths: 64,
+    },
+    Load {
+        name: "64 connections of 128 paths",
+        all_to_all: false,
+        paths: 128,
+    },
+    Load {
+        name: "4,032 connections of 64 paths",
+        all_to_all: true,
+        paths: 64,
+    },
+];
+/// What each host sends, for each plane.
+const MIB: u32 = 64;
 /// What each host sends while a plane fails, for each plane: 2 ms at full rate, twice the time until it is back.
 const FAILING_MIB: u32 = 24;
 /// Hosts where a plane fails.
@@ -39,19 +64,32 @@ fn shift(hosts: u32) -> String {
     format!("workload.kind=permutation;workload.pattern={{ shift = {hosts} }}")
 }
 
+fn key(load: &Load, planes: u32) -> String {
+    format!("{}, {planes} planes", load.name)
+}
+
+fn fails(planes: u32) -> String {
+    format!("fails {planes}")
+}
+
 /// What the page needs.
 pub fn experiments(quick: bool) -> Vec<Experiment> {
-    let (switches, bytes) = if quick { (2, "4MiB") } else { (8, "128MiB") };
-    let all_to_all = "workload.kind=collective;workload.operation=all-to-all".to_owned();
+    let (switches, mib) = if quick { (2, 2) } else { (8, MIB) };
     let mut all = Vec::new();
     for (planes, _) in PLANES.into_iter().rev() {
-        for (name, load) in LOADS.into_iter().zip([shift(switches), all_to_all.clone()]) {
-            let fabric = leaf_spine(switches, switches, switches);
-            all.push(Experiment::new(
-                format!("{name} {planes}"),
-                scenarios::PLANES,
-                &format!("{fabric};fabric.planes={planes};{load};workload.size_bytes={bytes}"),
-            ));
+        for load in &LOADS {
+            let workload = if load.all_to_all {
+                "workload.kind=collective;workload.operation=all-to-all".to_owned()
+            } else {
+                shift(switches)
+            };
+            let set = format!(
+                "{};fabric.planes={planes};transport.paths={};{workload};workload.size_bytes={}MiB",
+                leaf_spine(switches, switches, switches),
+                load.paths,
+                planes * mib,
+            );
+            all.push(Experiment::new(key(load, planes), scenarios::PLANES, &set));
         }
     }
     for planes in FAILING.into_iter().take(if quick { 1 } else { 3 }) {
@@ -63,11 +101,7 @@ pub fn experiments(quick: bool) -> Vec<Experiment> {
             shift(FAILING_HOSTS / 2),
             planes * FAILING_MIB,
         );
-        all.push(Experiment::new(
-            format!("fails {planes}"),
-            scenarios::PLANES,
-            &set,
-        ));
+        all.push(Experiment::new(fails(planes), scenarios::PLANES, &set));
     }
     all
 }
@@ -90,30 +124,38 @@ fn recovered(report: &Report, window: Window, gbps: f64) -> Option<f64> {
 /// The page.
 pub fn page(results: &Results) -> Page {
     let mut page = Page::new(
-        "MetaRoCE with 64 paths over 8 leaves and 8 spines with 64 hosts, each plane a fabric of its own of 100 Gb/s, base round trip 14.09 us, one connection between two hosts. 64 connections: each host sends 128 MiB to the host 8 further on. \
-         4,032: an all-to-all of 128 MiB.",
+        "MetaRoCE over 8 leaves and 8 spines with 64 hosts, each plane a fabric of its own of 100 Gb/s, base round trip 14.09 us, one connection between two hosts. 64 connections: each host sends 64 MiB for each plane to the host 8 further on, \
+         so that it takes equally long with any number of planes. 4,032: an all-to-all of as much.",
     );
-    let mut table = Table::new([
-        "planes",
-        "64 connections, Gbit/s",
-        "times one plane",
-        "4,032 connections, Gbit/s",
-        "times one plane",
-        "at least",
-    ]);
-    let mut text = "Delivered bytes over the time to the last delivery, all hosts.".to_owned();
+    let columns = LOADS.iter().flat_map(|load| {
+        [
+            format!("{}, Gbit/s", load.name),
+            "times one plane".to_owned(),
+        ]
+    });
+    let mut table = Table::new(
+        ["planes".to_owned()]
+            .into_iter()
+            .chain(columns)
+            .chain(["at least".to_owned()]),
+    );
+    let mut text = "Delivered bytes over the time to the last delivery, all hosts. Paths are divided among the planes.".to_owned();
     for (planes, limit) in PLANES {
         let mut row = vec![planes.to_string()];
-        for name in LOADS {
-            let key = format!("{name} {planes}");
-            let one = results.median(&format!("{name} 1"), goodput);
+        for load in &LOADS {
+            let this = key(load, planes);
+            let one = results.median(&key(load, 1), goodput);
             let times = |report: &Report| Some(goodput(report) / one?);
-            row.extend([results.show(&key, 1, goodput), results.show(&key, 2, times)]);
-            if let (Some(limit), Some(times)) = (limit, results.median(&key, times))
+            row.extend([
+                results.show(&this, 1, goodput),
+                results.show(&this, 2, times),
+            ]);
+            if let (Some(limit), Some(times)) = (limit, results.median(&this, times))
                 && times < limit
             {
                 text += &format!(
-                    " {planes} planes with {name} do not reach what the project asks: {times:.2} instead of {limit:.2} times one."
+                    " {planes} planes with {} do not reach what the project asks: {times:.2} instead of {limit:.2} times one.",
+                    load.name
                 );
             }
         }
@@ -133,7 +175,7 @@ pub fn page(results: &Results) -> Page {
     ]);
     let mut lines = Vec::new();
     for planes in FAILING {
-        let key = format!("fails {planes}");
+        let key = fails(planes);
         let lines_gbps = f64::from(FAILING_HOSTS * planes) * PAYLOAD_GBPS;
         let rest = f64::from(planes - 1) / f64::from(planes);
         // Up to when the first transfer ends, with a round trip to spare.
@@ -175,7 +217,7 @@ pub fn page(results: &Results) -> Page {
     }
     page.section(
         "A plane fails and returns",
-        "8 hosts, a long flow from each, 24 MiB for each plane; at 300 us all packets of plane 1 vanish and nobody is told, at 900 us it is back. Goodput is counted at the receivers in bins of 10 us; *before*: from 200 to 300 us; *all again*: from when on it is never below 95 % of that, in proportion to the planes \
+        "8 hosts, a long flow of 64 paths from each, 24 MiB for each plane; at 300 us all packets of plane 1 vanish and nobody is told, at 900 us it is back. Goodput is counted at the receivers in bins of 10 us; *before*: from 200 to 300 us; *all again*: from when on it is never below 95 % of that, in proportion to the planes \
          that are there, until the first flow ends; a dash: it is not before that.",
         table,
     );
