@@ -18,7 +18,7 @@ impl<T: Copy, const N: usize> Table<T, N> {
 
 impl<T, const N: usize> Table<T, N> {
     /// An index below `N`: the one given, if it is.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     const fn inside(index: u16) -> usize {
         debug_assert!((index as usize) < N, "an index of another table");
         if N.is_power_of_two() {
@@ -31,7 +31,7 @@ impl<T, const N: usize> Table<T, N> {
     }
 
     /// The entry at an index of the table's own making.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     #[allow(
         clippy::indexing_slicing,
@@ -42,7 +42,7 @@ impl<T, const N: usize> Table<T, N> {
     }
 
     /// The entry at an index of the table's own making, to be changed.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[allow(
         clippy::indexing_slicing,
         reason = "the index is below N, which the compiler sees"
@@ -52,14 +52,14 @@ impl<T, const N: usize> Table<T, N> {
     }
 
     /// The entry at an index that somebody else supplied.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub fn get(&self, index: u16) -> Option<&T> {
         self.0.get(usize::from(index))
     }
 
     /// The entry at an index that somebody else supplied, to be changed.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub fn get_mut(&mut self, index: u16) -> Option<&mut T> {
         self.0.get_mut(usize::from(index))
     }
@@ -76,7 +76,7 @@ impl<T, const N: usize> Table<T, N> {
 }
 
 /// Copies `from` to `to`, as far as both reach. (`copy_from_slice` is a panic where the compiler does not inline it.)
-#[inline(always)]
+#[cfg_attr(not(feature = "small"), inline(always))]
 pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     for (place, byte) in to.iter_mut().zip(from) {
         *place = *byte;
@@ -113,21 +113,21 @@ impl<const N: usize> FreeList<N> {
     }
 
     /// Records in use.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub const fn used(&self) -> u16 {
         self.used
     }
 
     /// Records that were ever used: those from here on never were.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub const fn touched(&self) -> u16 {
         self.fresh
     }
 
     /// Takes a record; `link` reads a free one's link.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub fn take(&mut self, link: impl FnOnce(u16) -> u16) -> Option<u16> {
         let index = if self.first != Self::END {
             let index = self.first;
@@ -144,7 +144,7 @@ impl<const N: usize> FreeList<N> {
     }
 
     /// Gives a record back. Returns the link that is to be stored in it.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub fn give(&mut self, index: u16) -> u16 {
         self.used -= 1;
@@ -165,39 +165,39 @@ impl Bits {
     /// Members are below this.
     pub const CAPACITY: usize = 64 * WORDS;
 
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     const fn word(bit: u8) -> usize {
         (bit >> 6) as usize % WORDS
     }
 
     /// Adds `bit` (modulo the capacity).
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub fn insert(&mut self, bit: u8) {
         self.0[Self::word(bit)] |= 1 << (bit & 63);
     }
 
     /// Takes `bit` (modulo the capacity) away.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub fn remove(&mut self, bit: u8) {
         self.0[Self::word(bit)] &= !(1 << (bit & 63));
     }
 
     /// Whether `bit` is in the set.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub fn contains(&self, bit: u8) -> bool {
         self.0[Self::word(bit)] >> (bit & 63) & 1 != 0
     }
 
     /// Whether nothing is in the set.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0 == [0; WORDS]
     }
 
     /// The smallest member.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub fn first(&self) -> Option<u8> {
         let mut base = 0;

@@ -24,7 +24,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// The next datagram, if one may leave now.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(crate) fn poll_transmit<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -47,7 +47,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Whether what is sent next tells the peer its share.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(crate) fn wants_hint(&self) -> bool {
         self.due != 0 || !self.ack_now.is_empty()
     }
@@ -116,7 +116,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         self.receive_paths.at_mut(u16::from(path)).unacknowledged = 0;
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     fn poll_data<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -210,7 +210,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Sends an orphan or the next piece of a message over the path whose turn it is.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     fn send_new<const R: usize, const V: usize>(
         &mut self,
         now: Instant,

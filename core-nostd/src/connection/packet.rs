@@ -28,7 +28,7 @@ pub(crate) struct Template {
 
 impl Template {
     /// Whether it is that of a request that has gone on since.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub const fn is_of(&self, owner: u32, request: u16) -> bool {
         self.owner == owner && self.message == request
     }
@@ -50,7 +50,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 {
     /// Sends a slot's content (again): takes a TSN, writes the header, notes the transmission. `known`: it is a first transmission in a run that goes on,
     /// the template is that of its message, and no region was withdrawn.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn send_slot<const R: usize, const V: usize>(
         &mut self,
         now: Instant,
@@ -121,7 +121,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Writes a slot's packet. What all packets of a message have in common is taken from the packet before if that was of the same message.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn write_data(
         &self,
         header: Header,
@@ -172,7 +172,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Whether a template is that of a slot's message.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn fits(&self, template: &Template, slot: &Slot) -> bool {
         template.owner == self.local_id
             && template.message == slot.message
@@ -380,7 +380,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A datagram of this connection over a plane.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn transmit(
         &self,
         plane: u8,

@@ -17,7 +17,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// The next part of a message, taken from responses and streams in turn.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn next_piece(&mut self) -> Option<Piece> {
         if self.response_first != outgoing::NONE {
             let index = self.response_first;
@@ -53,7 +53,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Whether a stream's next message may go on, or start: fences and the peer's limits.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn may_start(&mut self, stream: u16, number: u16) -> bool {
         let message = self.requests.at(number);
         if message.has(OutMessage::STARTED) {
@@ -80,7 +80,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         true
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn cut_piece(&mut self, number: u16) -> Piece {
         let payload = u32::from(self.agreed.payload_bytes);
         let message = self.message_mut(number);
@@ -135,7 +135,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Whether an ERROR waits to be sent.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn has_error(&self) -> bool {
         self.response_first != outgoing::NONE
             && self.responses.at(self.response_first).opcode == Opcode::Error

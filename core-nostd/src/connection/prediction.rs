@@ -45,7 +45,7 @@ const MASKS: [u64; 5] = [
 ];
 
 /// The masked words of a header.
-#[inline(always)]
+#[cfg_attr(not(feature = "small"), inline(always))]
 fn words(header: &[u8; DATA_SIZE]) -> [u64; 5] {
     let word = |at: usize| {
         header
@@ -96,7 +96,7 @@ impl Prediction {
     }
 
     /// The varying parts of a packet, if it is what was expected.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub fn matches(&self, header: &[u8; DATA_SIZE]) -> Option<Varying> {
         let found = words(header);
         let differences = found
@@ -154,7 +154,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A packet that was expected. `None`: something is out of the ordinary, and nothing has happened.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(crate) fn handle_predicted<M: Memory, const R: usize, const V: usize>(
         &mut self,
         now: Instant,

@@ -7,7 +7,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     Connection<PATHS, SLOTS, STREAMS, MESSAGES>
 {
     /// The path for the next new packet. It stays out of the wheel until [`Self::carried`].
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn pick_path(&mut self, window: u32, busy: u8) -> Option<u8> {
         if self.run_left != 0 {
             let path = self.run_path;
@@ -31,7 +31,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Takes the path out of the wheel whose turn it is, of those that may carry another packet.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     fn next_with_room(&mut self) -> Option<u8> {
         while let Some(path) = self.wheel.take() {
             if u16::from(path) >= self.path_limit {
@@ -85,7 +85,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// The path whose lost packet is sent next.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn next_lost(&self, busy: u8) -> Option<u8> {
         if busy == 0 {
             return self.lost_paths.next_from(self.lost_next);
@@ -119,7 +119,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
 
     /// How many PSNs ahead a path may be with anything but an ERROR: some are kept, so that what the peer refuses cannot keep
     /// the report of what this side refuses from it.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn data_window(&self) -> u32 {
         u32::from(self.agreed.window - (self.agreed.window >> 6))
     }
@@ -133,7 +133,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// A path carried a packet: its turn goes on or ends.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn carried(&mut self, path: u8, window: u32) {
         debug_assert_eq!(path, self.run_path);
         self.run_carried += 1;
@@ -143,7 +143,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn end_run(&mut self, window: u32) {
         let path = self.run_path;
         self.run_left = 0;
@@ -167,7 +167,7 @@ impl<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGE
     }
 
     /// Lets a path wait for its turn if it may carry.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub(super) fn offer(&mut self, path: u8) {
         if self.run_left != 0 && path == self.run_path {
             return;

@@ -176,7 +176,7 @@ where
     }
 
     /// After a datagram: its sender's demand is noted, and its connection may have something to send, or an event.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     fn settle(&mut self, now: Instant, index: u16, demand: Option<Demand>, has_events: bool) {
         let entries = self.entries.borrow_mut();
         let Some(entry) = entries.get(usize::from(index)) else {
@@ -201,7 +201,7 @@ where
     }
 
     /// A DATA packet like the one before.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     fn dispatch_predicted<M: Memory>(
         &mut self,
         now: Instant,

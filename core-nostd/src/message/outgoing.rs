@@ -108,7 +108,7 @@ impl OutMessage {
     };
 
     /// Whether a flag is set.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
@@ -126,7 +126,7 @@ impl OutMessage {
     }
 
     /// Whether anything is still to be handed to the scheduler.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub const fn has_unsent(&self) -> bool {
         matches!(self.progress, Progress::Open)
@@ -164,7 +164,7 @@ impl OutMessage {
     }
 
     /// What tells it from other messages that are or were in the same record.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub const fn identity(&self) -> (u32, u32, u16, Opcode) {
         (self.msn, self.immediate, self.stream, self.opcode)
@@ -284,14 +284,14 @@ impl<const MESSAGES: usize> OutTable<MESSAGES> {
     }
 
     /// A message.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     #[must_use]
     pub fn at(&self, index: u16) -> &OutMessage {
         self.table.at(index)
     }
 
     /// A message, to be changed.
-    #[inline(always)]
+    #[cfg_attr(not(feature = "small"), inline(always))]
     pub fn at_mut(&mut self, index: u16) -> &mut OutMessage {
         self.table.at_mut(index)
     }

@@ -136,10 +136,10 @@ pub async fn serve<D: Driver>(
     engine.run(&mut port).await
 }
 
-/// Apart, so that what it needs of the stack is given back.
+/// Apart, so that what it needs of the stack is given back; each made at run time, as a constant to copy would take 3 KiB of the ROM.
 #[inline(never)]
 fn empty(place: &mut MaybeUninit<Connections>) -> &mut Connections {
-    place.write([const { ConnectionEntry::new() }; 2])
+    place.write(core::array::from_fn(|_| ConnectionEntry::new()))
 }
 
 /// A device between the port and embassy-net.

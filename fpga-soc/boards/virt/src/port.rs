@@ -22,7 +22,7 @@ const PLACE_BYTES: usize = 0x1000;
 const INTERRUPT_STATUS: usize = 0x60;
 const INTERRUPT_ACKNOWLEDGE: usize = 0x64;
 /// Frames that may wait, of the length that the device asks for at least.
-const RECEIVES: usize = 4;
+const RECEIVES: usize = 2;
 const RECEIVE_BYTES: usize = 1_528;
 /// virtio's header in front of each frame.
 const HEADER: usize = 12;
