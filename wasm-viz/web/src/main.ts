@@ -199,9 +199,10 @@ function describe(text: string, side: number): string {
 
 function setPlaying(on: boolean): void {
   if (on && frame?.over) on = false;
-  // Behind the frame that is on its way.
-  if (playing && !on) void queue(async () => writeAddress());
+  const stopped = playing && !on;
   playing = on;
+  // Behind the frame that is on its way; what is drawn every few frames may be some behind.
+  if (stopped) void refresh().then(writeAddress);
   const button = element("play");
   button.textContent = on ? "Pause" : "Play";
   button.setAttribute("aria-pressed", String(on));
@@ -227,8 +228,6 @@ function tick(time: number): void {
     if (asking === generation) show(next);
   }).finally(() => {
     asked = false;
-    // Whatever stopped it, all is drawn once more.
-    if (!playing) void refresh();
   });
 }
 

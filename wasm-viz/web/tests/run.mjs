@@ -62,6 +62,27 @@ async function shot(page, name) {
   return PNG.sync.read(await page.screenshot({ path: join(folder, `${name}.png`) }));
 }
 
+/** Of a page in dark mode: the canvases most of which is light. */
+async function lightCanvases(page, image) {
+  const places = await page.locator("canvas").evaluateAll((all) =>
+    all.map((one) => {
+      const { left, top, right, bottom } = one.getBoundingClientRect();
+      return { name: one.ariaLabel ?? one.id, box: [left, top, right, bottom].map(Math.round) };
+    }),
+  );
+  const isLight = ([left, top, right, bottom]) => {
+    let [light, all] = [0, 0];
+    for (let y = top; y < Math.min(bottom, image.height); y += 1) {
+      for (let x = left; x < Math.min(right, image.width); x += 1) {
+        all += 1;
+        if (image.data[(y * image.width + x) * 4] > 128) light += 1;
+      }
+    }
+    return light * 2 > all;
+  };
+  return places.filter(({ box }) => isLight(box)).map(({ name }) => name);
+}
+
 /** Pixels of the fabric that are no grey. */
 async function colourful(page) {
   const image = PNG.sync.read(await page.locator("#fabrics canvas").first().screenshot());
@@ -84,10 +105,14 @@ const tests = {
     const after = await colourful(page);
     assert.ok(after > before + 1000, `${before} coloured pixels, then ${after}`);
     await shot(page, "default-light");
+    const { events, shown } = await ask(page, () => ({
+      events: window.__explorer.frame().events,
+      shown: document.getElementById("progress").textContent,
+    }));
+    assert.equal(shown, `${events.toLocaleString("en")} events`, "all is drawn once more when it stops");
     assert.equal(await page.textContent("#clock"), `${((await time(page)) / US).toFixed(3)} µs`);
     await page.keyboard.press("d");
-    const dark = await shot(page, "default-dark");
-    assert.ok(dark.data[(500 * dark.width + 4) * 4] < 60, "dark ground");
+    assert.deepEqual(await lightCanvases(page, await shot(page, "default-dark")), []);
   },
 
   async "one event, one microsecond, and back, by button and by key"() {
@@ -199,7 +224,8 @@ const tests = {
     await started(page);
     assert.deepEqual([await time(page), await hashes(page)], before);
     await page.emulateMedia({ colorScheme: "dark" });
-    await shot(page, "compare-dark");
+    await page.waitForFunction(() => document.documentElement.dataset.theme === "dark");
+    assert.deepEqual(await lightCanvases(page, await shot(page, "compare-dark")), []);
   },
 
   async "wrong input is told and changes nothing"() {
