@@ -253,7 +253,7 @@ const tests = {
     const page = await visit("#scenario=collectives");
     assert.equal(await ask(page, () => window.__explorer.conversation()), CONVERSATION);
     let best = 0;
-    for (let run = 0; run < 3; run += 1) {
+    for (let run = 0; run < 12; run += 1) {
       const measured = await ask(page, () => window.__explorer.measure({ interventions: [] }));
       assert.equal(measured.hash, native.hash);
       assert.equal(measured.done, measured.tasks);
