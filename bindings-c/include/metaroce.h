@@ -355,10 +355,6 @@ enum mr_error
    */
   MR_ERROR_COMPLETIONS_FULL = -104,
   /**
-   * The NIC was shut down.
-   */
-  MR_ERROR_SHUT_DOWN = -105,
-  /**
    * The scenario or one of its settings is wrong: `mr_error_detail` says what and where.
    */
   MR_ERROR_SCENARIO = -110,
@@ -1858,8 +1854,9 @@ int32_t mr_address_ipv4(struct mr_address *address,
                         uint16_t port);
 
 /**
- * Writes the text of this thread's latest error of the NIC or the simulator: what was wrong, where, and what would do. It is cut to
- * `size` and ended by a zero. Returns its whole length in bytes without the zero (0: there was none), or `MR_ERROR_NULL`.
+ * Writes the text of this thread's latest error of the NIC or the simulator: what was wrong, where, and what would do; or what the
+ * library said of its bug if `MR_ERROR_INTERNAL` came after that. It is cut to `size` and ended by a zero. Returns its whole length in
+ * bytes without the zero (0: there was none), or `MR_ERROR_NULL`.
  */
 int32_t mr_error_detail(char *buffer,
                         size_t size);
@@ -2150,7 +2147,7 @@ int32_t mr_nic_create(const struct mr_nic_config *config,
 
 /**
  * Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once), and gives the NIC
- * back with its registrations. NULL does nothing. Returns 1 if all connections were through, 0 if some were aborted.
+ * back with its registrations, also after `MR_ERROR_INTERNAL`. NULL does nothing. Returns 1 if all connections were through, 0 if some were aborted.
  */
 int32_t mr_nic_free(struct mr_nic *nic,
                     uint64_t timeout_ns);
@@ -2200,7 +2197,7 @@ int32_t mr_nic_connect(const struct mr_nic *nic,
 /**
  * Takes a connection that a peer made, waiting for it. `service`, which may be NULL, is the number that the initiator gave.
  *
- * Errors: `MR_ERROR_TIMED_OUT`, `MR_ERROR_SHUT_DOWN`.
+ * Errors: `MR_ERROR_TIMED_OUT`.
  */
 int32_t mr_nic_accept(const struct mr_nic *nic,
                       uint64_t timeout_ns,

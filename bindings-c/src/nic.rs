@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use metaroce_soft::{Connection, Error, MemoryRegion, Nic};
 
 use crate::address::{MR_MAX_PLANES, Peer, mr_address};
-use crate::boundary::{detailed, guard, read, slice_mut, writable, write};
+use crate::boundary::{Answer, detailed, guard, read, slice_mut, writable, write};
 use crate::config::mr_connection_config;
 use crate::error::mr_error;
 use crate::event::{mr_completion, mr_event};
@@ -23,6 +24,8 @@ pub struct mr_nic {
     magic: u32,
     nic: Nic,
     state: Mutex<State>,
+    /// After a panic: it may be half changed.
+    broken: AtomicBool,
 }
 
 #[derive(Default)]
@@ -69,15 +72,41 @@ fn failed(error: &Error) -> mr_error {
         Error::Region(error) => (*error).into(),
         Error::Post(error) => (*error).into(),
         Error::CompletionQueueFull { .. } => MR_ERROR_COMPLETIONS_FULL,
-        Error::ShutDown => MR_ERROR_SHUT_DOWN,
+        // Freeing is what shuts a NIC down, and nobody may use it then.
+        Error::ShutDown => MR_ERROR_NOT_AN_OBJECT,
         _ => MR_ERROR_SYSTEM,
     };
     detailed(error, code)
 }
 
+/// Runs what a function does with a NIC, which takes no further calls after a panic.
+fn guard_nic(nic: *const mr_nic, work: impl FnOnce() -> Answer) -> i32 {
+    let code = guard(work);
+    if code == mr_error::MR_ERROR_INTERNAL as i32 {
+        // SAFETY: work that is done with a NIC has opened it before it can panic; else it is NULL or not one, which is looked at first.
+        if let Ok(nic) = unsafe { find(nic) } {
+            nic.broken.store(true, Ordering::Relaxed);
+        }
+    }
+    code
+}
+
 /// # Safety
 /// The pointer is NULL or to a NIC.
 unsafe fn open<'a>(nic: *const mr_nic) -> Result<&'a mr_nic, mr_error> {
+    // SAFETY: the caller's promise.
+    let nic = unsafe { find(nic) }?;
+    if nic.broken.load(Ordering::Relaxed) {
+        return Err(mr_error::MR_ERROR_INTERNAL);
+    }
+    Ok(nic)
+}
+
+/// The same of one that may be broken.
+///
+/// # Safety
+/// The pointer is NULL or to a NIC.
+unsafe fn find<'a>(nic: *const mr_nic) -> Result<&'a mr_nic, mr_error> {
     writable(nic.cast_mut())?;
     // SAFETY: not NULL and aligned; the rest is the caller's promise.
     let nic = unsafe { &*nic };
@@ -151,6 +180,7 @@ pub unsafe extern "C" fn mr_nic_create(config: *const mr_nic_config, nic: *mut *
             magic: MAGIC,
             nic: builder.build().map_err(|error| failed(&error))?,
             state: Mutex::default(),
+            broken: AtomicBool::new(false),
         };
         // SAFETY: as above.
         unsafe { write(nic, Box::into_raw(Box::new(made))) }?;
@@ -159,7 +189,7 @@ pub unsafe extern "C" fn mr_nic_create(config: *const mr_nic_config, nic: *mut *
 }
 
 /// Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once), and gives the NIC
-/// back with its registrations. NULL does nothing. Returns 1 if all connections were through, 0 if some were aborted.
+/// back with its registrations, also after `MR_ERROR_INTERNAL`. NULL does nothing. Returns 1 if all connections were through, 0 if some were aborted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_free(nic: *mut mr_nic, timeout_ns: u64) -> i32 {
     guard(|| {
@@ -167,7 +197,7 @@ pub unsafe extern "C" fn mr_nic_free(nic: *mut mr_nic, timeout_ns: u64) -> i32 {
             return Ok(1);
         }
         // SAFETY: the caller's promise (see the crate's documentation).
-        unsafe { open(nic) }?;
+        unsafe { find(nic) }?;
         // SAFETY: `mr_nic_create` made it of a box, and it is given back once.
         let mr_nic { nic, state, .. } = *unsafe { Box::from_raw(nic) };
         let drained = nic.shut_down(deadline(timeout_ns));
@@ -183,7 +213,7 @@ pub unsafe extern "C" fn mr_nic_addresses(
     addresses: *mut mr_address,
     capacity: usize,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, places) = unsafe { (open(nic)?, slice_mut(addresses, capacity)?) };
         let known = nic.nic.addresses();
@@ -209,7 +239,7 @@ pub unsafe extern "C" fn mr_nic_register(
     rights: u8,
     region: *mut mr_region,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         writable(region)?;
         writable(bytes.cast::<u8>())?;
         // SAFETY: the caller's promise (see the crate's documentation).
@@ -232,7 +262,7 @@ pub unsafe extern "C" fn mr_nic_register(
 /// Takes a region's rights away: its memory is the application's alone again. Errors: `MR_ERROR_UNKNOWN_REGION`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_deregister(nic: *const mr_nic, region: u16) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let known = unsafe { open(nic) }?.state().regions.remove(&region);
         known.ok_or(mr_error::MR_ERROR_UNKNOWN_REGION)?;
@@ -246,7 +276,7 @@ pub unsafe extern "C" fn mr_nic_connection_config(
     nic: *const mr_nic,
     config: *mut mr_connection_config,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let nic = unsafe { open(nic) }?;
         let suits = mr_connection_config::of(&nic.nic.connection_config());
@@ -268,7 +298,7 @@ pub unsafe extern "C" fn mr_nic_connect(
     timeout_ns: u64,
     connection: *mut u32,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         writable(connection)?;
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, peer) = unsafe { (open(nic)?, Peer::read(peer, planes)?) };
@@ -290,7 +320,7 @@ pub unsafe extern "C" fn mr_nic_connect(
 
 /// Takes a connection that a peer made, waiting for it. `service`, which may be NULL, is the number that the initiator gave.
 ///
-/// Errors: `MR_ERROR_TIMED_OUT`, `MR_ERROR_SHUT_DOWN`.
+/// Errors: `MR_ERROR_TIMED_OUT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_accept(
     nic: *const mr_nic,
@@ -298,7 +328,7 @@ pub unsafe extern "C" fn mr_nic_accept(
     connection: *mut u32,
     service: *mut u32,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         writable(connection)?;
         // SAFETY: the caller's promise (see the crate's documentation).
         let nic = unsafe { open(nic) }?;
@@ -326,7 +356,7 @@ pub unsafe extern "C" fn mr_nic_post(
     stream: u16,
     work: *const mr_work,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, work) = unsafe { (open(nic)?, read(work)?.to_core()?) };
         let connection = nic.connection(connection)?;
@@ -345,7 +375,7 @@ pub unsafe extern "C" fn mr_nic_post_receive(
     stream: u16,
     receive: *const mr_receive,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, receive) = unsafe { (open(nic)?, read(receive)?.to_core()) };
         let connection = nic.connection(connection)?;
@@ -363,7 +393,7 @@ pub unsafe extern "C" fn mr_nic_post_shared_receive(
     queue: u8,
     receive: *const mr_receive,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, receive) = unsafe { (open(nic)?, read(receive)?.to_core()) };
         nic.nic
@@ -381,7 +411,7 @@ pub unsafe extern "C" fn mr_nic_attach_shared_queue(
     stream: u16,
     queue: u8,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let connection = unsafe { open(nic) }?.connection(connection)?;
         connection
@@ -394,7 +424,7 @@ pub unsafe extern "C" fn mr_nic_attach_shared_queue(
 /// Asks the peer for a share of its capacity ahead of a burst. Errors: as `mr_endpoint_announce`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_announce(nic: *const mr_nic, connection: u32) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let connection = unsafe { open(nic) }?.connection(connection)?;
         connection.announce().map_err(|error| failed(&error))?;
@@ -409,7 +439,7 @@ pub unsafe extern "C" fn mr_nic_poll(
     completions: *mut mr_completion,
     capacity: usize,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, places) = unsafe { (open(nic)?, slice_mut(completions, capacity)?) };
         let mut count = 0;
@@ -433,7 +463,7 @@ pub unsafe extern "C" fn mr_nic_wait(
     timeout_ns: u64,
     completion: *mut mr_completion,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         writable(completion)?;
         // SAFETY: the caller's promise (see the crate's documentation).
         let nic = unsafe { open(nic) }?;
@@ -451,7 +481,7 @@ pub unsafe extern "C" fn mr_nic_wait(
 /// Takes one event other than a completion. Returns 1 and stores it, or 0 if there is none. Events that nobody takes are dropped, oldest first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_poll_event(nic: *const mr_nic, event: *mut mr_event) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         writable(event)?;
         // SAFETY: the caller's promise (see the crate's documentation).
         let Some(happened) = unsafe { open(nic) }?.nic.poll_event() else {
@@ -467,7 +497,7 @@ pub unsafe extern "C" fn mr_nic_poll_event(nic: *const mr_nic, event: *mut mr_ev
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_progress(nic: *const mr_nic) -> i32 {
     // SAFETY: the caller's promise (see the crate's documentation).
-    guard(|| Ok(unsafe { open(nic) }?.nic.progress().into()))
+    guard_nic(nic, || Ok(unsafe { open(nic) }?.nic.progress().into()))
 }
 
 /// Starts closing a connection, in one of `enum mr_close_mode`; `code` is told to the peer of an abort.
@@ -480,7 +510,7 @@ pub unsafe extern "C" fn mr_nic_close(
     mode: u8,
     code: u16,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let nic = unsafe { open(nic) }?;
         let mode = close_mode(mode, code)?;
@@ -501,7 +531,7 @@ pub unsafe extern "C" fn mr_nic_wait_closed(
     reason: *mut u8,
     code: *mut u16,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let nic = unsafe { open(nic) }?;
         let why = nic
@@ -528,7 +558,7 @@ pub unsafe extern "C" fn mr_nic_statistics(
     nic: *const mr_nic,
     statistics: *mut mr_endpoint_statistics,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let now = unsafe { open(nic) }?.nic.statistics();
         // SAFETY: as above.
@@ -544,7 +574,7 @@ pub unsafe extern "C" fn mr_nic_connection_statistics(
     connection: u32,
     statistics: *mut mr_connection_statistics,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let now = unsafe { open(nic) }?
             .connection(connection)?
@@ -554,4 +584,36 @@ pub unsafe extern "C" fn mr_nic_connection_statistics(
         unsafe { write(statistics, mr_connection_statistics::of(&now)) }?;
         Ok(0)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nic_takes_no_calls_but_its_end_after_a_panic_inside_of_it() {
+        let mut addresses = [mr_address::default(); MR_MAX_PLANES];
+        addresses[0] = mr_address::of(([127, 0, 0, 1], 0).into());
+        let config = mr_nic_config {
+            addresses,
+            plane_mbps: 0,
+            connections: 1,
+            payload_bytes: 0,
+            entropies: 1,
+            planes: 1,
+            listen: 0,
+            background: 0,
+        };
+        let mut nic = core::ptr::null_mut();
+        let internal = mr_error::MR_ERROR_INTERNAL as i32;
+        // SAFETY: every pointer is to something that outlives the call.
+        unsafe {
+            assert_eq!(mr_nic_create(&raw const config, &raw mut nic), 0);
+            assert_eq!(mr_nic_poll(nic, core::ptr::null_mut(), 0), 0);
+            assert_eq!(guard_nic(nic, || panic!("planted")), internal);
+            assert_eq!(mr_nic_progress(nic), internal);
+            assert_eq!(mr_nic_poll(nic, core::ptr::null_mut(), 0), internal);
+            assert_eq!(mr_nic_free(nic, 0), 1);
+        }
+    }
 }

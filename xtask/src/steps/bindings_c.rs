@@ -232,7 +232,7 @@ fn programs(place: &Place, build: Build) -> Result<()> {
         ("conversation", &["conversation.c", "wire.c"]),
         ("codec", &["codec.c", "wire.c"]),
         ("pair", &["pair.c", "wire.c"]),
-        ("misuse", &["misuse.c"]),
+        ("misuse", &["misuse.c", "no_threads.c"]),
     ];
     let ways: &[bool] = if build == Build::Plain {
         &[false, true]
