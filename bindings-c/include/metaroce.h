@@ -355,6 +355,10 @@ enum mr_error
    */
   MR_ERROR_COMPLETIONS_FULL = -104,
   /**
+   * The fault plan cannot be read: `mr_error_detail` says what is wrong with it, and where.
+   */
+  MR_ERROR_FAULTS = -106,
+  /**
    * The scenario or one of its settings is wrong: `mr_error_detail` says what and where.
    */
   MR_ERROR_SCENARIO = -110,
@@ -1800,6 +1804,11 @@ typedef struct mr_nic_config {
    */
   struct mr_address addresses[MR_MAX_PLANES];
   /**
+   * What the network is to do to this NIC's datagrams, for tests: a text as of the option `--faults` of the command, such as
+   * "loss=1%,out.delay=50us,seed=7"; NULL: nothing. It is read when the NIC is made.
+   */
+  const char *faults;
+  /**
    * Rate of one plane, Mbit/s; 0: that of the slowest plane's interface.
    */
   uint32_t plane_mbps;
@@ -1828,6 +1837,48 @@ typedef struct mr_nic_config {
    */
   uint8_t background;
 } mr_nic_config;
+
+/**
+ * Datagrams to which faults were injected, in one direction, by what was done to them.
+ */
+typedef struct mr_fault_counts {
+  /**
+   * All datagrams that came by.
+   */
+  uint64_t packets;
+  /**
+   * Dropped at random.
+   */
+  uint64_t lost;
+  /**
+   * Dropped in bursts.
+   */
+  uint64_t lost_in_bursts;
+  /**
+   * Dropped by the slow link's queue.
+   */
+  uint64_t dropped_by_queue;
+  /**
+   * Dropped by blackholes.
+   */
+  uint64_t blackholed;
+  /**
+   * Delivered twice.
+   */
+  uint64_t duplicated;
+  /**
+   * With a bit flipped.
+   */
+  uint64_t corrupted;
+  /**
+   * CE-marked.
+   */
+  uint64_t marked;
+  /**
+   * Held back so that others pass.
+   */
+  uint64_t reordered;
+} mr_fault_counts;
 
 /**
  * The set of PSNs that a path has received, and what its acknowledgments say. Begin with `mr_psn_set_init`; may be copied.
@@ -2140,7 +2191,7 @@ const char *mr_error_string(int32_t code);
 /**
  * Makes a NIC: binds its service ports, starts its thread if it has one. It is to be given back by `mr_nic_free`.
  *
- * Errors: `MR_ERROR_CONFIG_...`, `MR_ERROR_PLANE`, `MR_ERROR_SYSTEM`; `mr_error_detail` says more.
+ * Errors: `MR_ERROR_CONFIG_...`, `MR_ERROR_PLANE`, `MR_ERROR_FAULTS`, `MR_ERROR_NOT_UTF8`, `MR_ERROR_SYSTEM`; `mr_error_detail` says more.
  */
 int32_t mr_nic_create(const struct mr_nic_config *config,
                       struct mr_nic **nic);
@@ -2292,6 +2343,49 @@ int32_t mr_nic_statistics(const struct mr_nic *nic, struct mr_endpoint_statistic
 int32_t mr_nic_connection_statistics(const struct mr_nic *nic,
                                      uint32_t connection,
                                      struct mr_connection_statistics *statistics);
+
+/**
+ * What the NIC's fault plan has done to datagrams that were sent (`incoming` 0) or received (not 0). All 0 if it has none.
+ */
+int32_t mr_nic_fault_counts(const struct mr_nic *nic,
+                            uint8_t incoming,
+                            struct mr_fault_counts *counts);
+
+/**
+ * The descriptor (0 or more) that becomes readable when a completion comes after `mr_nic_arm`. It is the NIC's: to be watched only, until
+ * `mr_nic_free`.
+ */
+int32_t mr_nic_completion_descriptor(const struct mr_nic *nic);
+
+/**
+ * Makes that descriptor readable at the next completion; with `solicited_only` not 0 at the next receive that the peer asked to wake a waiter
+ * for, or failure. It stays readable until `mr_nic_disarm`. Returns 1 if no completion waits, 0 if some do: they are to be taken before
+ * sleeping.
+ */
+int32_t mr_nic_arm(const struct mr_nic *nic,
+                   uint8_t solicited_only);
+
+/**
+ * Makes that descriptor unreadable, until `mr_nic_arm` and a completion.
+ */
+int32_t mr_nic_disarm(const struct mr_nic *nic);
+
+/**
+ * Stores the descriptors on which datagrams come in, one for each plane, to `descriptors`, which has room for `capacity`. Returns how many.
+ * They are the NIC's: to be watched only, until `mr_nic_free`, where it has no background thread.
+ *
+ * Errors: `MR_ERROR_BUFFER_TOO_SMALL`.
+ */
+int32_t mr_nic_descriptors(const struct mr_nic *nic,
+                           int32_t *descriptors,
+                           size_t capacity);
+
+/**
+ * Makes progress until there is nothing to do, and stores after how many nanoseconds there is if nothing comes in on `mr_nic_descriptors` and
+ * nothing is posted; `MR_FOREVER`: not before. The next call is due then.
+ */
+int32_t mr_nic_prepare_sleep(const struct mr_nic *nic,
+                             uint64_t *timeout_ns);
 
 /**
  * An empty set: the next PSN expected is 0.

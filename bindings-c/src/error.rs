@@ -127,6 +127,8 @@ pub enum mr_error {
     MR_ERROR_PLANE = -103,
     /// Completions wait to be taken before more can be posted.
     MR_ERROR_COMPLETIONS_FULL = -104,
+    /// The fault plan cannot be read: `mr_error_detail` says what is wrong with it, and where.
+    MR_ERROR_FAULTS = -106,
     /// The scenario or one of its settings is wrong: `mr_error_detail` says what and where.
     MR_ERROR_SCENARIO = -110,
 }
@@ -338,6 +340,7 @@ const TEXTS: &[(mr_error, &CStr)] = &[
         mr_error::MR_ERROR_COMPLETIONS_FULL,
         c"completions wait to be taken before more can be posted",
     ),
+    (mr_error::MR_ERROR_FAULTS, c"the fault plan cannot be read"),
     (
         mr_error::MR_ERROR_SCENARIO,
         c"the scenario or one of its settings is wrong",

@@ -381,9 +381,20 @@ static void nics(void)
     REFUSED(MR_ERROR_PLANE, mr_nic_create(&config, &nic));
     CHECK(mr_error_detail(detail, sizeof detail) > 0 && strstr(detail, "plane 0") != NULL);
     EXPECT(MR_OK, mr_address_ipv4(&config.addresses[0], 127, 0, 0, 1, 0));
+    config.faults = "loss=1%,delay=soon";
+    REFUSED(MR_ERROR_FAULTS, mr_nic_create(&config, &nic));
+    CHECK(mr_error_detail(detail, sizeof detail) > 0 && strstr(detail, "`delay=soon`") != NULL);
+    config.faults = "\xff";
+    REFUSED(MR_ERROR_NOT_UTF8, mr_nic_create(&config, &nic));
+    config.faults = "";
     EXPECT(MR_OK, mr_nic_create(&config, &nic));
+    config.faults = NULL;
     config.background = 1;
     EXPECT(MR_OK, mr_nic_create(&config, &deaf)); /* It does not listen. */
+    REFUSED(MR_ERROR_NULL, mr_nic_descriptors(nic, NULL, 1));
+    REFUSED(MR_ERROR_NULL, mr_nic_prepare_sleep(nic, NULL));
+    REFUSED(MR_ERROR_NULL, mr_nic_fault_counts(nic, 0, NULL));
+    REFUSED(MR_ERROR_NULL, mr_nic_completion_descriptor(NULL));
     EXPECT(1, mr_nic_addresses(deaf, &address, 1));
     REFUSED(MR_ERROR_BUFFER_TOO_SMALL, mr_nic_addresses(deaf, &address, 0));
     REFUSED(MR_ERROR_CLOSED, mr_nic_connect(nic, &address, 1, NULL, MR_FOREVER, &handle));

@@ -1,15 +1,22 @@
 //! The software NIC: the core on UDP sockets.
 
+mod faults;
+mod sleep;
+
+pub use faults::*;
+pub use sleep::*;
+
 use std::collections::HashMap;
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use metaroce_soft::fault::FaultPlan;
 use metaroce_soft::{Connection, Error, MemoryRegion, Nic};
 
 use crate::address::{MR_MAX_PLANES, Peer, mr_address};
-use crate::boundary::{Answer, detailed, guard, read, slice_mut, writable, write};
+use crate::boundary::{Answer, detailed, guard, read, slice_mut, text, writable, write};
 use crate::config::mr_connection_config;
 use crate::error::mr_error;
 use crate::event::{mr_completion, mr_event};
@@ -42,6 +49,9 @@ const MAGIC: u32 = 0x4d52_4e49;
 pub struct mr_nic_config {
     /// A local address for each plane, and the UDP port on which it receives (0: any free one).
     pub addresses: [mr_address; MR_MAX_PLANES],
+    /// What the network is to do to this NIC's datagrams, for tests: a text as of the option `--faults` of the command, such as
+    /// "loss=1%,out.delay=50us,seed=7"; NULL: nothing. It is read when the NIC is made.
+    pub faults: *const c_char,
     /// Rate of one plane, Mbit/s; 0: that of the slowest plane's interface.
     pub plane_mbps: u32,
     /// Connections at one time; 0: 64.
@@ -146,7 +156,7 @@ fn deadline(timeout_ns: u64) -> Duration {
 
 /// Makes a NIC: binds its service ports, starts its thread if it has one. It is to be given back by `mr_nic_free`.
 ///
-/// Errors: `MR_ERROR_CONFIG_...`, `MR_ERROR_PLANE`, `MR_ERROR_SYSTEM`; `mr_error_detail` says more.
+/// Errors: `MR_ERROR_CONFIG_...`, `MR_ERROR_PLANE`, `MR_ERROR_FAULTS`, `MR_ERROR_NOT_UTF8`, `MR_ERROR_SYSTEM`; `mr_error_detail` says more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_create(config: *const mr_nic_config, nic: *mut *mut mr_nic) -> i32 {
     guard(|| {
@@ -164,6 +174,12 @@ pub unsafe extern "C" fn mr_nic_create(config: *const mr_nic_config, nic: *mut *
             })
             .listen(config.listen != 0)
             .background(config.background != 0);
+        if !config.faults.is_null() {
+            // SAFETY: as above.
+            let plan = unsafe { text(config.faults) }?.parse::<FaultPlan>();
+            builder =
+                builder.faults(plan.map_err(|error| detailed(error, mr_error::MR_ERROR_FAULTS))?);
+        }
         if config.plane_mbps != 0 {
             builder = builder.rate_mbps(config.plane_mbps);
         }
@@ -596,6 +612,7 @@ mod tests {
         addresses[0] = mr_address::of(([127, 0, 0, 1], 0).into());
         let config = mr_nic_config {
             addresses,
+            faults: core::ptr::null(),
             plane_mbps: 0,
             connections: 1,
             payload_bytes: 0,

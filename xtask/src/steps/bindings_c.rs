@@ -241,7 +241,11 @@ const ANYWHERE: [Program; 6] = [
 ];
 
 /// Tests that do, and ask for nothing else.
-const HOSTED: [Program; 2] = [("pair", &["wire.c"]), ("misuse", &["no_threads.c"])];
+const HOSTED: [Program; 3] = [
+    ("pair", &["wire.c"]),
+    ("misuse", &["no_threads.c"]),
+    ("nic_loop", &[]),
+];
 
 /// The conversation must be ours. (QEMU may say something as well.)
 fn check_said(name: &str, said: &str) -> Result<()> {
