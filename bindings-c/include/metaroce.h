@@ -2292,18 +2292,6 @@ int32_t mr_nic_attach_shared_queue(const struct mr_nic *nic,
 int32_t mr_nic_announce(const struct mr_nic *nic, uint32_t connection);
 
 /**
- * Takes up to `capacity` completions that are there, without making progress. Returns how many.
- */
-int32_t mr_nic_poll(const struct mr_nic *nic, struct mr_completion *completions, size_t capacity);
-
-/**
- * Takes one completion, waiting for it. Without a background thread this makes progress meanwhile.
- *
- * Errors: `MR_ERROR_TIMED_OUT`.
- */
-int32_t mr_nic_wait(const struct mr_nic *nic, uint64_t timeout_ns, struct mr_completion *completion);
-
-/**
  * Takes one event other than a completion. Returns 1 and stores it, or 0 if there is none. Events that nobody takes are dropped, oldest first.
  */
 int32_t mr_nic_poll_event(const struct mr_nic *nic,
@@ -2352,23 +2340,77 @@ int32_t mr_nic_fault_counts(const struct mr_nic *nic,
                             struct mr_fault_counts *counts);
 
 /**
- * The descriptor (0 or more) that becomes readable when a completion comes after `mr_nic_arm`. It is the NIC's: to be watched only, until
- * `mr_nic_free`.
+ * Makes another completion queue, which is there until `mr_nic_free`. Returns its number: 1, 2 and so on. (Queue 0 is there from the start.)
+ *
+ * Errors: `MR_ERROR_SYSTEM`.
  */
-int32_t mr_nic_completion_descriptor(const struct mr_nic *nic);
+int32_t mr_nic_create_queue(const struct mr_nic *nic);
 
 /**
- * Makes that descriptor readable at the next completion; with `solicited_only` not 0 at the next receive that the peer asked to wake a waiter
- * for, or failure. It stays readable until `mr_nic_disarm`. Returns 1 if no completion waits, 0 if some do: they are to be taken before
- * sleeping.
+ * Reports completions of a connection to these queues instead of queue 0 from now on: of operations to `send`, of receives to `receive`.
+ *
+ * Errors: `MR_ERROR_UNKNOWN_CONNECTION`; `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ */
+int32_t mr_nic_set_queues(const struct mr_nic *nic,
+                          uint32_t connection,
+                          uint32_t send,
+                          uint32_t receive);
+
+/**
+ * The same for one stream, whatever its connection's queues are. Errors: as `mr_nic_set_queues`.
+ */
+int32_t mr_nic_set_stream_queues(const struct mr_nic *nic,
+                                 uint32_t connection,
+                                 uint16_t stream,
+                                 uint32_t send,
+                                 uint32_t receive);
+
+/**
+ * Takes up to `capacity` completions that are in a queue, without making progress. Returns how many.
+ *
+ * Errors: `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ */
+int32_t mr_nic_poll(const struct mr_nic *nic,
+                    uint32_t queue,
+                    struct mr_completion *completions,
+                    size_t capacity);
+
+/**
+ * Takes one completion from a queue, waiting for it. Without a background thread this makes progress meanwhile.
+ *
+ * Errors: `MR_ERROR_TIMED_OUT`; `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ */
+int32_t mr_nic_wait(const struct mr_nic *nic,
+                    uint32_t queue,
+                    uint64_t timeout_ns,
+                    struct mr_completion *completion);
+
+/**
+ * The descriptor (0 or more) that becomes readable when a completion comes to a queue after `mr_nic_arm`. It is the NIC's: to be watched
+ * only (by poll, epoll and the like), until `mr_nic_free`.
+ *
+ * Errors: `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ */
+int32_t mr_nic_queue_descriptor(const struct mr_nic *nic,
+                                uint32_t queue);
+
+/**
+ * Makes a queue's descriptor readable at the next completion; with `solicited_only` not 0 at the next receive that the peer asked to wake a
+ * waiter for, or failure. It stays readable until `mr_nic_disarm`. Returns 1 if no completion is in the queue, 0 if there are some: they are
+ * to be taken before sleeping.
+ *
+ * Errors: `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
  */
 int32_t mr_nic_arm(const struct mr_nic *nic,
+                   uint32_t queue,
                    uint8_t solicited_only);
 
 /**
- * Makes that descriptor unreadable, until `mr_nic_arm` and a completion.
+ * Makes a queue's descriptor unreadable, until `mr_nic_arm` and a completion.
+ *
+ * Errors: `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
  */
-int32_t mr_nic_disarm(const struct mr_nic *nic);
+int32_t mr_nic_disarm(const struct mr_nic *nic, uint32_t queue);
 
 /**
  * Stores the descriptors on which datagrams come in, one for each plane, to `descriptors`, which has room for `capacity`. Returns how many.

@@ -394,13 +394,13 @@ static void nics(void)
     REFUSED(MR_ERROR_NULL, mr_nic_descriptors(nic, NULL, 1));
     REFUSED(MR_ERROR_NULL, mr_nic_prepare_sleep(nic, NULL));
     REFUSED(MR_ERROR_NULL, mr_nic_fault_counts(nic, 0, NULL));
-    REFUSED(MR_ERROR_NULL, mr_nic_completion_descriptor(NULL));
+    REFUSED(MR_ERROR_NULL, mr_nic_queue_descriptor(NULL, 0));
     EXPECT(1, mr_nic_addresses(deaf, &address, 1));
     REFUSED(MR_ERROR_BUFFER_TOO_SMALL, mr_nic_addresses(deaf, &address, 0));
     REFUSED(MR_ERROR_CLOSED, mr_nic_connect(nic, &address, 1, NULL, MR_FOREVER, &handle));
     CHECK(mr_error_detail(detail, sizeof detail) > 0 && strstr(detail, "refused") != NULL);
     REFUSED(MR_ERROR_BAD_ADDRESS, mr_nic_connect(nic, &address, 0, NULL, MR_FOREVER, &handle));
-    REFUSED(MR_ERROR_TIMED_OUT, mr_nic_wait(nic, 0, &completion));
+    REFUSED(MR_ERROR_TIMED_OUT, mr_nic_wait(nic, 0, 0, &completion));
     REFUSED(MR_ERROR_TIMED_OUT, mr_nic_accept(nic, 0, &handle, NULL));
     REFUSED(MR_ERROR_UNKNOWN_CONNECTION, mr_nic_close(nic, 5, MR_CLOSE_DRAIN, 0));
     REFUSED(MR_ERROR_UNKNOWN_REGION, mr_nic_deregister(nic, 5));
@@ -408,8 +408,8 @@ static void nics(void)
     REFUSED(MR_ERROR_BAD_ARGUMENT, mr_nic_register(nic, detail, 5, 99, &region));
     memset(&work, 0, sizeof work);
     REFUSED(MR_ERROR_UNKNOWN_CONNECTION, mr_nic_post(nic, 5, 0, &work));
-    EXPECT(0, mr_nic_poll(nic, &completion, 1));
-    REFUSED(MR_ERROR_NULL, mr_nic_poll(nic, NULL, 1));
+    EXPECT(0, mr_nic_poll(nic, 0, &completion, 1));
+    REFUSED(MR_ERROR_NULL, mr_nic_poll(nic, 0, NULL, 1));
     EXPECT(1, mr_nic_free(deaf, 0));
     EXPECT(1, mr_nic_free(nic, 0));
     EXPECT(1, mr_nic_free(NULL, 0));
@@ -470,12 +470,12 @@ static void completions_full(void)
     EXPECT(MR_OK, mr_nic_connect(nic, &address, 1, NULL, MR_FOREVER, &handle));
     REFUSED(MR_ERROR_COMPLETIONS_FULL, mr_nic_post_receive(nic, handle, 0, &receive));
     for (unsigned i = 0; i < QUEUE; i++) {
-        EXPECT(1, mr_nic_poll(nic, &completion, 1));
+        EXPECT(1, mr_nic_poll(nic, 0, &completion, 1));
         CHECK(completion.status == MR_STATUS_FLUSHED && completion.id < QUEUE && !seen[completion.id]++);
         if (i == 0)
             EXPECT(MR_OK, mr_nic_post_receive(nic, handle, 0, &receive));
     }
-    EXPECT(0, mr_nic_poll(nic, &completion, 1));
+    EXPECT(0, mr_nic_poll(nic, 0, &completion, 1));
     mr_nic_free(nic, 0);
     mr_nic_free(peer, 0);
 }

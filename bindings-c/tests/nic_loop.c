@@ -80,12 +80,12 @@ static int take(uint32_t *received, uint32_t *sent)
 {
     mr_completion completion;
     int some = 0;
-    while (mr_nic_poll(server, &completion, 1) == 1) {
+    while (mr_nic_poll(server, 0, &completion, 1) == 1) {
         check_message(&completion, (*received)++);
         post_buffer();
         some = 1;
     }
-    while (mr_nic_poll(client, &completion, 1) == 1) {
+    while (mr_nic_poll(client, 0, &completion, 1) == 1) {
         CHECK(completion.kind == MR_COMPLETION_SEND && completion.status == MR_STATUS_SUCCESS);
         CHECK(completion.id == *sent);
         ++*sent;
@@ -108,7 +108,7 @@ static void loop(void)
     EXPECT(1, mr_nic_descriptors(client, &descriptor, 1));
     CHECK(descriptor >= 0);
     watched[0].fd = descriptor;
-    watched[1].fd = mr_nic_completion_descriptor(server);
+    watched[1].fd = mr_nic_queue_descriptor(server, 0);
     watched[0].events = watched[1].events = POLLIN;
     for (unsigned i = 0; i < AHEAD; i++) {
         post_buffer();
@@ -117,44 +117,44 @@ static void loop(void)
     while (received < MESSAGES || sent < MESSAGES) {
         int timeout = -1;
         EXPECT(MR_OK, mr_nic_prepare_sleep(client, &most));
-        if (take(&received, &sent) || mr_nic_arm(server, 0) == 0)
+        if (take(&received, &sent) || mr_nic_arm(server, 0, 0) == 0)
             continue;
         if (most != MR_FOREVER)
             timeout = most / 1000000 < INT_MAX ? (int)(most / 1000000) + 1 : INT_MAX;
         CHECK(poll(watched, 2, timeout) >= 0);
         if (watched[1].revents & POLLIN)
-            EXPECT(MR_OK, mr_nic_disarm(server));
+            EXPECT(MR_OK, mr_nic_disarm(server, 0));
     }
     CHECK(posted == MESSAGES && buffers == MESSAGES + AHEAD);
-    EXPECT(MR_OK, mr_nic_disarm(server));
+    EXPECT(MR_OK, mr_nic_disarm(server, 0));
 }
 
 /* When exactly the descriptor of completions is readable. */
 static void waking(void)
 {
     mr_completion completion;
-    int descriptor = mr_nic_completion_descriptor(server);
+    int descriptor = mr_nic_queue_descriptor(server, 0);
     CHECK(descriptor >= 0 && !readable(descriptor, 0));
-    EXPECT(1, mr_nic_arm(server, 0));
+    EXPECT(1, mr_nic_arm(server, 0, 0));
     post_message(0);
-    EXPECT(MR_OK, mr_nic_wait(client, MR_FOREVER, &completion));
+    EXPECT(MR_OK, mr_nic_wait(client, 0, MR_FOREVER, &completion));
     CHECK(readable(descriptor, -1) && readable(descriptor, 0));
-    EXPECT(MR_OK, mr_nic_disarm(server));
+    EXPECT(MR_OK, mr_nic_disarm(server, 0));
     CHECK(!readable(descriptor, 0));
-    EXPECT(0, mr_nic_arm(server, 0)); /* It waits to be taken. */
-    EXPECT(MR_OK, mr_nic_disarm(server));
-    EXPECT(MR_OK, mr_nic_wait(server, MR_FOREVER, &completion));
+    EXPECT(0, mr_nic_arm(server, 0, 0)); /* It waits to be taken. */
+    EXPECT(MR_OK, mr_nic_disarm(server, 0));
+    EXPECT(MR_OK, mr_nic_wait(server, 0, MR_FOREVER, &completion));
     check_message(&completion, MESSAGES);
     /* Only for what the peer wants it. */
-    EXPECT(1, mr_nic_arm(server, 1));
+    EXPECT(1, mr_nic_arm(server, 0, 1));
     post_message(0);
-    EXPECT(MR_OK, mr_nic_wait(client, MR_FOREVER, &completion));
-    EXPECT(MR_OK, mr_nic_wait(server, MR_FOREVER, &completion));
+    EXPECT(MR_OK, mr_nic_wait(client, 0, MR_FOREVER, &completion));
+    EXPECT(MR_OK, mr_nic_wait(server, 0, MR_FOREVER, &completion));
     CHECK(!completion.solicited && !readable(descriptor, 0));
     post_message(MR_WORK_SOLICITED);
-    EXPECT(MR_OK, mr_nic_wait(client, MR_FOREVER, &completion));
+    EXPECT(MR_OK, mr_nic_wait(client, 0, MR_FOREVER, &completion));
     CHECK(readable(descriptor, -1));
-    EXPECT(1, mr_nic_poll(server, &completion, 1));
+    EXPECT(1, mr_nic_poll(server, 0, &completion, 1));
     CHECK(completion.solicited);
     check_message(&completion, MESSAGES + 2);
 }

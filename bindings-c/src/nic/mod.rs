@@ -1,9 +1,11 @@
 //! The software NIC: the core on UDP sockets.
 
 mod faults;
+mod queues;
 mod sleep;
 
 pub use faults::*;
+pub use queues::*;
 pub use sleep::*;
 
 use std::collections::HashMap;
@@ -13,13 +15,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use metaroce_soft::fault::FaultPlan;
-use metaroce_soft::{Connection, Error, MemoryRegion, Nic};
+use metaroce_soft::{CompletionQueue, Connection, Error, MemoryRegion, Nic};
 
 use crate::address::{MR_MAX_PLANES, Peer, mr_address};
 use crate::boundary::{Answer, detailed, guard, read, slice_mut, text, writable, write};
 use crate::config::mr_connection_config;
 use crate::error::mr_error;
-use crate::event::{mr_completion, mr_event};
+use crate::event::mr_event;
 use crate::statistics::{mr_connection_statistics, mr_endpoint_statistics};
 use crate::work::{access, close_mode, mr_receive, mr_region, mr_work};
 
@@ -39,6 +41,8 @@ pub struct mr_nic {
 struct State {
     regions: HashMap<u16, MemoryRegion>,
     connections: HashMap<u32, Connection>,
+    /// Those that the application made.
+    queues: Vec<CompletionQueue>,
 }
 
 const MAGIC: u32 = 0x4d52_4e49;
@@ -448,52 +452,6 @@ pub unsafe extern "C" fn mr_nic_announce(nic: *const mr_nic, connection: u32) ->
     })
 }
 
-/// Takes up to `capacity` completions that are there, without making progress. Returns how many.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mr_nic_poll(
-    nic: *const mr_nic,
-    completions: *mut mr_completion,
-    capacity: usize,
-) -> i32 {
-    guard_nic(nic, || {
-        // SAFETY: the caller's promise (see the crate's documentation).
-        let (nic, places) = unsafe { (open(nic)?, slice_mut(completions, capacity)?) };
-        let mut count = 0;
-        for place in places.iter_mut().take(i32::MAX as usize) {
-            let Some(completion) = nic.nic.completions().poll() else {
-                break;
-            };
-            *place = mr_completion::of(&completion);
-            count += 1;
-        }
-        Ok(count)
-    })
-}
-
-/// Takes one completion, waiting for it. Without a background thread this makes progress meanwhile.
-///
-/// Errors: `MR_ERROR_TIMED_OUT`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mr_nic_wait(
-    nic: *const mr_nic,
-    timeout_ns: u64,
-    completion: *mut mr_completion,
-) -> i32 {
-    guard_nic(nic, || {
-        writable(completion)?;
-        // SAFETY: the caller's promise (see the crate's documentation).
-        let nic = unsafe { open(nic) }?;
-        let taken = nic
-            .nic
-            .completions()
-            .wait(timeout(timeout_ns))
-            .ok_or(mr_error::MR_ERROR_TIMED_OUT)?;
-        // SAFETY: as above.
-        unsafe { write(completion, mr_completion::of(&taken)) }?;
-        Ok(0)
-    })
-}
-
 /// Takes one event other than a completion. Returns 1 and stores it, or 0 if there is none. Events that nobody takes are dropped, oldest first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_poll_event(nic: *const mr_nic, event: *mut mr_event) -> i32 {
@@ -626,10 +584,10 @@ mod tests {
         // SAFETY: every pointer is to something that outlives the call.
         unsafe {
             assert_eq!(mr_nic_create(&raw const config, &raw mut nic), 0);
-            assert_eq!(mr_nic_poll(nic, core::ptr::null_mut(), 0), 0);
+            assert_eq!(mr_nic_poll(nic, 0, core::ptr::null_mut(), 0), 0);
             assert_eq!(guard_nic(nic, || panic!("planted")), internal);
             assert_eq!(mr_nic_progress(nic), internal);
-            assert_eq!(mr_nic_poll(nic, core::ptr::null_mut(), 0), internal);
+            assert_eq!(mr_nic_poll(nic, 0, core::ptr::null_mut(), 0), internal);
             assert_eq!(mr_nic_free(nic, 0), 1);
         }
     }

@@ -1,50 +1,10 @@
-//! A NIC in an event loop: descriptors for poll, epoll and the like.
+//! A NIC without a background thread in an event loop.
 
-use std::os::fd::{AsFd, AsRawFd};
-
-use metaroce_soft::Armed;
+use std::os::fd::AsRawFd;
 
 use super::{MR_FOREVER, guard_nic, mr_nic, open};
 use crate::boundary::{slice_mut, writable, write};
 use crate::error::mr_error;
-
-/// The descriptor (0 or more) that becomes readable when a completion comes after `mr_nic_arm`. It is the NIC's: to be watched only, until
-/// `mr_nic_free`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mr_nic_completion_descriptor(nic: *const mr_nic) -> i32 {
-    guard_nic(nic, || {
-        // SAFETY: the caller's promise (see the crate's documentation).
-        let nic = unsafe { open(nic) }?;
-        Ok(nic.nic.completions().as_fd().as_raw_fd())
-    })
-}
-
-/// Makes that descriptor readable at the next completion; with `solicited_only` not 0 at the next receive that the peer asked to wake a waiter
-/// for, or failure. It stays readable until `mr_nic_disarm`. Returns 1 if no completion waits, 0 if some do: they are to be taken before
-/// sleeping.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mr_nic_arm(nic: *const mr_nic, solicited_only: u8) -> i32 {
-    guard_nic(nic, || {
-        // SAFETY: the caller's promise (see the crate's documentation).
-        let nic = unsafe { open(nic) }?;
-        let armed = if solicited_only == 0 {
-            Armed::Any
-        } else {
-            Armed::Solicited
-        };
-        Ok(nic.nic.completions().arm(armed).into())
-    })
-}
-
-/// Makes that descriptor unreadable, until `mr_nic_arm` and a completion.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mr_nic_disarm(nic: *const mr_nic) -> i32 {
-    guard_nic(nic, || {
-        // SAFETY: the caller's promise (see the crate's documentation).
-        unsafe { open(nic) }?.nic.completions().disarm();
-        Ok(0)
-    })
-}
 
 /// Stores the descriptors on which datagrams come in, one for each plane, to `descriptors`, which has room for `capacity`. Returns how many.
 /// They are the NIC's: to be watched only, until `mr_nic_free`, where it has no background thread.

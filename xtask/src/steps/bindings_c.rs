@@ -241,10 +241,11 @@ const ANYWHERE: [Program; 6] = [
 ];
 
 /// Tests that do, and ask for nothing else.
-const HOSTED: [Program; 3] = [
+const HOSTED: [Program; 4] = [
     ("pair", &["wire.c"]),
     ("misuse", &["no_threads.c"]),
     ("nic_loop", &[]),
+    ("nic_queues", &[]),
 ];
 
 /// The conversation must be ours. (QEMU may say something as well.)
