@@ -2197,8 +2197,9 @@ int32_t mr_nic_create(const struct mr_nic_config *config,
                       struct mr_nic **nic);
 
 /**
- * Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once), and gives the NIC
- * back with its registrations, also after `MR_ERROR_INTERNAL`. NULL does nothing. Returns 1 if all connections were through, 0 if some were aborted.
+ * Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once, as after
+ * `MR_ERROR_INTERNAL`), and gives the NIC back with its registrations. NULL does nothing. Returns 1 if all connections were through, 0 if
+ * some were aborted.
  */
 int32_t mr_nic_free(struct mr_nic *nic,
                     uint64_t timeout_ns);

@@ -208,8 +208,9 @@ pub unsafe extern "C" fn mr_nic_create(config: *const mr_nic_config, nic: *mut *
     })
 }
 
-/// Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once), and gives the NIC
-/// back with its registrations, also after `MR_ERROR_INTERNAL`. NULL does nothing. Returns 1 if all connections were through, 0 if some were aborted.
+/// Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once, as after
+/// `MR_ERROR_INTERNAL`), and gives the NIC back with its registrations. NULL does nothing. Returns 1 if all connections were through, 0 if
+/// some were aborted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_free(nic: *mut mr_nic, timeout_ns: u64) -> i32 {
     guard(|| {
@@ -219,9 +220,12 @@ pub unsafe extern "C" fn mr_nic_free(nic: *mut mr_nic, timeout_ns: u64) -> i32 {
         // SAFETY: the caller's promise (see the crate's documentation).
         unsafe { find(nic) }?;
         // SAFETY: `mr_nic_create` made it of a box, and it is given back once.
-        let mr_nic { nic, state, .. } = *unsafe { Box::from_raw(nic) };
-        let drained = nic.shut_down(deadline(timeout_ns));
-        drop(state);
+        let made = *unsafe { Box::from_raw(nic) };
+        // A broken one might never be through.
+        let broken = made.broken.into_inner();
+        let most = if broken { 0 } else { timeout_ns };
+        let drained = made.nic.shut_down(deadline(most));
+        drop(made.state);
         Ok(drained.into())
     })
 }
