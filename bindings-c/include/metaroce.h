@@ -355,9 +355,9 @@ enum mr_error
    */
   MR_ERROR_COMPLETIONS_FULL = -104,
   /**
-   * The NIC was shut down.
+   * The fault plan cannot be read: `mr_error_detail` says what is wrong with it, and where.
    */
-  MR_ERROR_SHUT_DOWN = -105,
+  MR_ERROR_FAULTS = -106,
   /**
    * The scenario or one of its settings is wrong: `mr_error_detail` says what and where.
    */
@@ -1804,6 +1804,11 @@ typedef struct mr_nic_config {
    */
   struct mr_address addresses[MR_MAX_PLANES];
   /**
+   * What the network is to do to this NIC's datagrams, for tests: a text as of the option `--faults` of the command, such as
+   * "loss=1%,out.delay=50us,seed=7"; NULL: nothing. It is read when the NIC is made.
+   */
+  const char *faults;
+  /**
    * Rate of one plane, Mbit/s; 0: that of the slowest plane's interface.
    */
   uint32_t plane_mbps;
@@ -1834,6 +1839,48 @@ typedef struct mr_nic_config {
 } mr_nic_config;
 
 /**
+ * Datagrams to which faults were injected, in one direction, by what was done to them.
+ */
+typedef struct mr_fault_counts {
+  /**
+   * All datagrams that came by.
+   */
+  uint64_t packets;
+  /**
+   * Dropped at random.
+   */
+  uint64_t lost;
+  /**
+   * Dropped in bursts.
+   */
+  uint64_t lost_in_bursts;
+  /**
+   * Dropped by the slow link's queue.
+   */
+  uint64_t dropped_by_queue;
+  /**
+   * Dropped by blackholes.
+   */
+  uint64_t blackholed;
+  /**
+   * Delivered twice.
+   */
+  uint64_t duplicated;
+  /**
+   * With a bit flipped.
+   */
+  uint64_t corrupted;
+  /**
+   * CE-marked.
+   */
+  uint64_t marked;
+  /**
+   * Held back so that others pass.
+   */
+  uint64_t reordered;
+} mr_fault_counts;
+
+/**
  * The set of PSNs that a path has received, and what its acknowledgments say. Begin with `mr_psn_set_init`; may be copied.
  */
 typedef struct mr_psn_set {
@@ -1858,8 +1905,9 @@ int32_t mr_address_ipv4(struct mr_address *address,
                         uint16_t port);
 
 /**
- * Writes the text of this thread's latest error of the NIC or the simulator: what was wrong, where, and what would do. It is cut to
- * `size` and ended by a zero. Returns its whole length in bytes without the zero (0: there was none), or `MR_ERROR_NULL`.
+ * Writes the text of this thread's latest error of the NIC or the simulator: what was wrong, where, and what would do; or what the
+ * library said of its bug if `MR_ERROR_INTERNAL` came after that. It is cut to `size` and ended by a zero. Returns its whole length in
+ * bytes without the zero (0: there was none), or `MR_ERROR_NULL`.
  */
 int32_t mr_error_detail(char *buffer,
                         size_t size);
@@ -2143,14 +2191,15 @@ const char *mr_error_string(int32_t code);
 /**
  * Makes a NIC: binds its service ports, starts its thread if it has one. It is to be given back by `mr_nic_free`.
  *
- * Errors: `MR_ERROR_CONFIG_...`, `MR_ERROR_PLANE`, `MR_ERROR_SYSTEM`; `mr_error_detail` says more.
+ * Errors: `MR_ERROR_CONFIG_...`, `MR_ERROR_PLANE`, `MR_ERROR_FAULTS`, `MR_ERROR_NOT_UTF8`, `MR_ERROR_SYSTEM`; `mr_error_detail` says more.
  */
 int32_t mr_nic_create(const struct mr_nic_config *config,
                       struct mr_nic **nic);
 
 /**
- * Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once), and gives the NIC
- * back with its registrations. NULL does nothing. Returns 1 if all connections were through, 0 if some were aborted.
+ * Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once, as after
+ * `MR_ERROR_INTERNAL`), and gives the NIC back with its registrations. NULL does nothing. Returns 1 if all connections were through, 0 if
+ * some were aborted.
  */
 int32_t mr_nic_free(struct mr_nic *nic,
                     uint64_t timeout_ns);
@@ -2200,7 +2249,7 @@ int32_t mr_nic_connect(const struct mr_nic *nic,
 /**
  * Takes a connection that a peer made, waiting for it. `service`, which may be NULL, is the number that the initiator gave.
  *
- * Errors: `MR_ERROR_TIMED_OUT`, `MR_ERROR_SHUT_DOWN`.
+ * Errors: `MR_ERROR_TIMED_OUT`.
  */
 int32_t mr_nic_accept(const struct mr_nic *nic,
                       uint64_t timeout_ns,
@@ -2244,18 +2293,6 @@ int32_t mr_nic_attach_shared_queue(const struct mr_nic *nic,
 int32_t mr_nic_announce(const struct mr_nic *nic, uint32_t connection);
 
 /**
- * Takes up to `capacity` completions that are there, without making progress. Returns how many.
- */
-int32_t mr_nic_poll(const struct mr_nic *nic, struct mr_completion *completions, size_t capacity);
-
-/**
- * Takes one completion, waiting for it. Without a background thread this makes progress meanwhile.
- *
- * Errors: `MR_ERROR_TIMED_OUT`.
- */
-int32_t mr_nic_wait(const struct mr_nic *nic, uint64_t timeout_ns, struct mr_completion *completion);
-
-/**
  * Takes one event other than a completion. Returns 1 and stores it, or 0 if there is none. Events that nobody takes are dropped, oldest first.
  */
 int32_t mr_nic_poll_event(const struct mr_nic *nic,
@@ -2295,6 +2332,103 @@ int32_t mr_nic_statistics(const struct mr_nic *nic, struct mr_endpoint_statistic
 int32_t mr_nic_connection_statistics(const struct mr_nic *nic,
                                      uint32_t connection,
                                      struct mr_connection_statistics *statistics);
+
+/**
+ * What the NIC's fault plan has done to datagrams that were sent (`incoming` 0) or received (not 0). All 0 if it has none.
+ */
+int32_t mr_nic_fault_counts(const struct mr_nic *nic,
+                            uint8_t incoming,
+                            struct mr_fault_counts *counts);
+
+/**
+ * Makes another completion queue, which is there until `mr_nic_free`. Returns its number: 1, 2 and so on. (Queue 0 is there from the start.)
+ *
+ * Errors: `MR_ERROR_SYSTEM`.
+ */
+int32_t mr_nic_create_queue(const struct mr_nic *nic);
+
+/**
+ * Reports completions of a connection to these queues instead of queue 0 from now on: of operations to `send`, of receives to `receive`.
+ *
+ * Errors: `MR_ERROR_UNKNOWN_CONNECTION`; `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ */
+int32_t mr_nic_set_queues(const struct mr_nic *nic,
+                          uint32_t connection,
+                          uint32_t send,
+                          uint32_t receive);
+
+/**
+ * The same for one stream, whatever its connection's queues are. Errors: as `mr_nic_set_queues`.
+ */
+int32_t mr_nic_set_stream_queues(const struct mr_nic *nic,
+                                 uint32_t connection,
+                                 uint16_t stream,
+                                 uint32_t send,
+                                 uint32_t receive);
+
+/**
+ * Takes up to `capacity` completions that are in a queue, without making progress. Returns how many.
+ *
+ * Errors: `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ */
+int32_t mr_nic_poll(const struct mr_nic *nic,
+                    uint32_t queue,
+                    struct mr_completion *completions,
+                    size_t capacity);
+
+/**
+ * Takes one completion from a queue, waiting for it. Without a background thread this makes progress meanwhile.
+ *
+ * Errors: `MR_ERROR_TIMED_OUT`; `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ */
+int32_t mr_nic_wait(const struct mr_nic *nic,
+                    uint32_t queue,
+                    uint64_t timeout_ns,
+                    struct mr_completion *completion);
+
+/**
+ * The descriptor (0 or more) that becomes readable when a completion comes to a queue after `mr_nic_arm`. It is the NIC's: to be watched
+ * only (by poll, epoll and the like), until `mr_nic_free`.
+ *
+ * Errors: `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ */
+int32_t mr_nic_queue_descriptor(const struct mr_nic *nic,
+                                uint32_t queue);
+
+/**
+ * Makes a queue's descriptor readable at the next completion; with `solicited_only` not 0 at the next receive that the peer asked to wake a
+ * waiter for, or failure. It stays readable until `mr_nic_disarm`. Returns 1 if no completion is in the queue, 0 if there are some: they are
+ * to be taken before sleeping.
+ *
+ * Errors: `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ */
+int32_t mr_nic_arm(const struct mr_nic *nic,
+                   uint32_t queue,
+                   uint8_t solicited_only);
+
+/**
+ * Makes a queue's descriptor unreadable, until `mr_nic_arm` and a completion.
+ *
+ * Errors: `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ */
+int32_t mr_nic_disarm(const struct mr_nic *nic, uint32_t queue);
+
+/**
+ * Stores the descriptors on which datagrams come in, one for each plane, to `descriptors`, which has room for `capacity`. Returns how many.
+ * They are the NIC's: to be watched only, until `mr_nic_free`, where it has no background thread.
+ *
+ * Errors: `MR_ERROR_BUFFER_TOO_SMALL`.
+ */
+int32_t mr_nic_descriptors(const struct mr_nic *nic,
+                           int32_t *descriptors,
+                           size_t capacity);
+
+/**
+ * Makes progress until there is nothing to do, and stores after how many nanoseconds there is if nothing comes in on `mr_nic_descriptors` and
+ * nothing is posted; `MR_FOREVER`: not before. The next call is due then.
+ */
+int32_t mr_nic_prepare_sleep(const struct mr_nic *nic,
+                             uint64_t *timeout_ns);
 
 /**
  * An empty set: the next PSN expected is 0.

@@ -127,8 +127,8 @@ pub enum mr_error {
     MR_ERROR_PLANE = -103,
     /// Completions wait to be taken before more can be posted.
     MR_ERROR_COMPLETIONS_FULL = -104,
-    /// The NIC was shut down.
-    MR_ERROR_SHUT_DOWN = -105,
+    /// The fault plan cannot be read: `mr_error_detail` says what is wrong with it, and where.
+    MR_ERROR_FAULTS = -106,
     /// The scenario or one of its settings is wrong: `mr_error_detail` says what and where.
     MR_ERROR_SCENARIO = -110,
 }
@@ -340,7 +340,7 @@ const TEXTS: &[(mr_error, &CStr)] = &[
         mr_error::MR_ERROR_COMPLETIONS_FULL,
         c"completions wait to be taken before more can be posted",
     ),
-    (mr_error::MR_ERROR_SHUT_DOWN, c"the NIC has been shut down"),
+    (mr_error::MR_ERROR_FAULTS, c"the fault plan cannot be read"),
     (
         mr_error::MR_ERROR_SCENARIO,
         c"the scenario or one of its settings is wrong",
@@ -432,5 +432,32 @@ impl From<DecodeError> for mr_error {
             DecodeError::OutOfRange { .. } => Self::MR_ERROR_DECODE_OUT_OF_RANGE,
             DecodeError::RejectReason { .. } => Self::MR_ERROR_DECODE_REJECT_REASON,
         }
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    /// A code without a text of its own would not be told from another, nor looked for by the tests in C, which know codes by their texts.
+    #[test]
+    fn every_code_has_a_text_of_its_own() {
+        let mut texts = std::collections::BTreeMap::new();
+        for line in include_str!("error.rs").lines() {
+            let Some((name, code)) = line.trim().trim_end_matches(',').split_once(" = ") else {
+                continue;
+            };
+            if !name.starts_with("MR_ERROR_") {
+                continue;
+            }
+            let text = mr_error_string(code.parse().unwrap());
+            // SAFETY: it is never NULL, and static.
+            let text = unsafe { CStr::from_ptr(text) };
+            assert_ne!(text, c"unknown error code", "{name} has no text");
+            if let Some(other) = texts.insert(text, name) {
+                panic!("{name} and {other} have the same text: {text:?}");
+            }
+        }
+        assert_eq!(texts.len() + 1, TEXTS.len(), "and success");
     }
 }

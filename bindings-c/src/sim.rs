@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char};
 
 use metaroce_sim::scenario::{Document, NoFiles, Unwatched, execute};
 
-use crate::boundary::{Answer, detailed, guard, slice, text, writable, write};
+use crate::boundary::{Answer, detailed, guard, message, slice, text, writable, write};
 use crate::error::mr_error;
 
 /// What came of a run.
@@ -47,10 +47,10 @@ pub unsafe extern "C" fn mr_sim_run(
                         mr_error::MR_ERROR_SYSTEM,
                     )
                 })?;
-            thread.join().unwrap_or(Err((
-                "the simulator failed: please report it".to_owned(),
-                mr_error::MR_ERROR_INTERNAL,
-            )))
+            thread.join().unwrap_or_else(|panic| {
+                let why = format!("the simulator failed: {}", message(&*panic));
+                Err((why, mr_error::MR_ERROR_INTERNAL))
+            })
         });
         let made = made.map_err(|(message, code)| detailed(message, code))?;
         // SAFETY: as above.

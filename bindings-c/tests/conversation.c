@@ -196,7 +196,7 @@ static void transmit(unsigned side)
     int32_t some;
     while ((some = mr_endpoint_poll_datagram(sides[side].endpoint, now_ns, buffer, sizeof buffer,
                                              &out)) == 1)
-        CHECK(wire_send(&wire, now_ns, (uint8_t)(1 - side), (uint16_t)(FIRST_PORT + out.entropy),
+        CHECK(wire_send(&wire, now_ns, (uint8_t)(1 - side), 0, (uint16_t)(FIRST_PORT + out.entropy),
                         buffer, out.length));
     EXPECT(0, some);
 }

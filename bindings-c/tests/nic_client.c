@@ -37,7 +37,7 @@ static mr_completion done(mr_work work, uint8_t status)
     mr_completion completion;
     work.id = ++id;
     EXPECT(MR_OK, mr_nic_post(nic, connection, 1, &work));
-    EXPECT(MR_OK, mr_nic_wait(nic, 20 * SECONDS, &completion));
+    EXPECT(MR_OK, mr_nic_wait(nic, 0, 20 * SECONDS, &completion));
     if (completion.status != status)
         printf("operation %d ended with status %d\n", work.operation, completion.status);
     CHECK(completion.id == id && completion.status == status && completion.connection == connection);
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     receive.id = 99;
     receive.local = slice(hello_region, 0, sizeof hello);
     EXPECT(MR_OK, mr_nic_post_receive(nic, connection, 0, &receive));
-    EXPECT(MR_OK, mr_nic_wait(nic, 20 * SECONDS, &completion));
+    EXPECT(MR_OK, mr_nic_wait(nic, 0, 20 * SECONDS, &completion));
     CHECK(completion.kind == MR_COMPLETION_RECEIVE && completion.id == 99);
     CHECK(completion.status == MR_STATUS_SUCCESS && completion.length == sizeof hello);
     CHECK(memcmp(hello, "mrp1", 4) == 0);

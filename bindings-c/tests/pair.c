@@ -329,7 +329,7 @@ static void transmit(unsigned number)
         if (!some)
             return;
         CHECK(out.destination.port == 4793 && out.destination.ip[15] == 2 - number && out.plane == 0);
-        CHECK(wire_send(&wire, now_ns, (uint8_t)(1 - number), (uint16_t)(FIRST_PORT + out.entropy), bytes,
+        CHECK(wire_send(&wire, now_ns, (uint8_t)(1 - number), 0, (uint16_t)(FIRST_PORT + out.entropy), bytes,
                         out.length));
     }
 }

@@ -40,7 +40,7 @@ static void digest_number(struct wire *wire, uint64_t number, unsigned length)
     }
 }
 
-int wire_send(struct wire *wire, uint64_t now_ns, uint8_t to, uint16_t source_port,
+int wire_send(struct wire *wire, uint64_t now_ns, uint8_t to, uint8_t plane, uint16_t source_port,
               const uint8_t *bytes, size_t length)
 {
     digest_number(wire, to, 1);
@@ -49,7 +49,7 @@ int wire_send(struct wire *wire, uint64_t now_ns, uint8_t to, uint16_t source_po
     digest(wire, bytes, length);
     uint32_t number = wire->sent++;
     uint64_t random = wire_random(wire);
-    if (random % 100 < wire->loss_percent) {
+    if (random % 100 < wire->loss_percent || wire->cut >> plane & 1) {
         wire->lost++;
         return 1;
     }
@@ -64,6 +64,7 @@ int wire_send(struct wire *wire, uint64_t now_ns, uint8_t to, uint16_t source_po
         flight->source_port = source_port;
         flight->length = (uint16_t)length;
         flight->to = to;
+        flight->plane = plane;
         flight->used = 1;
         memcpy(wire->bytes + i * wire->datagram, bytes, length);
         return 1;

@@ -11,6 +11,7 @@ struct flight {
     uint16_t source_port;
     uint16_t length;
     uint8_t to;
+    uint8_t plane;
     uint8_t used;
 };
 
@@ -18,6 +19,7 @@ struct wire {
     uint64_t state;
     uint64_t hash;
     uint32_t loss_percent;
+    uint8_t cut; /* Bit p: plane p carries nothing, in either direction. */
     uint32_t sent;
     uint32_t lost;
     /* Room for so many datagrams on their way, each of so many bytes. */
@@ -30,8 +32,8 @@ struct wire {
 void wire_init(struct wire *wire, uint64_t seed, uint32_t loss_percent, struct flight *flights,
                uint8_t *bytes, size_t capacity, size_t datagram);
 uint64_t wire_random(struct wire *wire);
-/* Takes a datagram for side `to`. 0 if it has no room. */
-int wire_send(struct wire *wire, uint64_t now_ns, uint8_t to, uint16_t source_port,
+/* Takes a datagram for side `to`. 0 if it has no room. (The hash says nothing of planes.) */
+int wire_send(struct wire *wire, uint64_t now_ns, uint8_t to, uint8_t plane, uint16_t source_port,
               const uint8_t *bytes, size_t length);
 /* When the next one arrives; UINT64_MAX: none is on its way. */
 uint64_t wire_next(const struct wire *wire);

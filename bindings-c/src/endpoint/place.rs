@@ -294,3 +294,61 @@ impl<E, const REGIONS: usize> Placed<E, REGIONS> {
         unsafe { (&mut *core, &mut *bytes) }
     }
 }
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::SMALL;
+    use crate::config::{mr_endpoint_config, mr_endpoint_config_default};
+    use crate::endpoint::*;
+    use crate::error::mr_error::{MR_ERROR_INTERNAL, MR_OK};
+
+    #[repr(C, align(16))]
+    struct Room([u8; 32768]);
+
+    fn made(room: &mut Room) -> *mut mr_endpoint {
+        let mut config = std::mem::MaybeUninit::<mr_endpoint_config>::uninit();
+        let mut endpoint = core::ptr::null_mut();
+        // SAFETY: every pointer is to something that outlives the call, and the room is the endpoint's alone.
+        unsafe {
+            assert_eq!(mr_endpoint_config_default(config.as_mut_ptr()), 0);
+            let mut config = config.assume_init();
+            config.addresses[0].port = 4793;
+            let made = mr_endpoint_init(
+                room.0.as_mut_ptr().cast(),
+                room.0.len(),
+                SMALL,
+                1,
+                &raw const config,
+                core::ptr::null(),
+                [7u8; 32].as_ptr(),
+                core::ptr::null(),
+                &raw mut endpoint,
+            );
+            assert_eq!(made, MR_OK as i32);
+        }
+        endpoint
+    }
+
+    #[test]
+    fn an_endpoint_takes_no_calls_after_a_panic_inside_of_it() {
+        let mut room = Room([0; 32768]);
+        let endpoint = made(&mut room);
+        let code = with!(endpoint, |core, _bytes| {
+            core.listen(false);
+            panic!("planted")
+        });
+        assert_eq!(code, MR_ERROR_INTERNAL as i32);
+        // SAFETY: it is an endpoint, in memory that outlives it.
+        unsafe {
+            assert_eq!(mr_endpoint_listen(endpoint, 1), MR_ERROR_INTERNAL as i32);
+            assert_eq!(mr_endpoint_end(endpoint), MR_ERROR_INTERNAL as i32);
+        }
+        // Its memory is good for another one.
+        let endpoint = made(&mut room);
+        // SAFETY: as above.
+        unsafe {
+            assert_eq!(mr_endpoint_listen(endpoint, 1), 0);
+            assert_eq!(mr_endpoint_end(endpoint), 0);
+        }
+    }
+}

@@ -1,17 +1,27 @@
 //! The software NIC: the core on UDP sockets.
 
+mod faults;
+mod queues;
+mod sleep;
+
+pub use faults::*;
+pub use queues::*;
+pub use sleep::*;
+
 use std::collections::HashMap;
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use metaroce_soft::{Connection, Error, MemoryRegion, Nic};
+use metaroce_soft::fault::FaultPlan;
+use metaroce_soft::{CompletionQueue, Connection, Error, MemoryRegion, Nic};
 
 use crate::address::{MR_MAX_PLANES, Peer, mr_address};
-use crate::boundary::{detailed, guard, read, slice_mut, writable, write};
+use crate::boundary::{Answer, detailed, guard, read, slice_mut, text, writable, write};
 use crate::config::mr_connection_config;
 use crate::error::mr_error;
-use crate::event::{mr_completion, mr_event};
+use crate::event::mr_event;
 use crate::statistics::{mr_connection_statistics, mr_endpoint_statistics};
 use crate::work::{access, close_mode, mr_receive, mr_region, mr_work};
 
@@ -23,12 +33,16 @@ pub struct mr_nic {
     magic: u32,
     nic: Nic,
     state: Mutex<State>,
+    /// After a panic: it may be half changed.
+    broken: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
     regions: HashMap<u16, MemoryRegion>,
     connections: HashMap<u32, Connection>,
+    /// Those that the application made.
+    queues: Vec<CompletionQueue>,
 }
 
 const MAGIC: u32 = 0x4d52_4e49;
@@ -39,6 +53,9 @@ const MAGIC: u32 = 0x4d52_4e49;
 pub struct mr_nic_config {
     /// A local address for each plane, and the UDP port on which it receives (0: any free one).
     pub addresses: [mr_address; MR_MAX_PLANES],
+    /// What the network is to do to this NIC's datagrams, for tests: a text as of the option `--faults` of the command, such as
+    /// "loss=1%,out.delay=50us,seed=7"; NULL: nothing. It is read when the NIC is made.
+    pub faults: *const c_char,
     /// Rate of one plane, Mbit/s; 0: that of the slowest plane's interface.
     pub plane_mbps: u32,
     /// Connections at one time; 0: 64.
@@ -69,15 +86,41 @@ fn failed(error: &Error) -> mr_error {
         Error::Region(error) => (*error).into(),
         Error::Post(error) => (*error).into(),
         Error::CompletionQueueFull { .. } => MR_ERROR_COMPLETIONS_FULL,
-        Error::ShutDown => MR_ERROR_SHUT_DOWN,
+        // Freeing is what shuts a NIC down, and nobody may use it then.
+        Error::ShutDown => MR_ERROR_NOT_AN_OBJECT,
         _ => MR_ERROR_SYSTEM,
     };
     detailed(error, code)
 }
 
+/// Runs what a function does with a NIC, which takes no further calls after a panic.
+fn guard_nic(nic: *const mr_nic, work: impl FnOnce() -> Answer) -> i32 {
+    let code = guard(work);
+    if code == mr_error::MR_ERROR_INTERNAL as i32 {
+        // SAFETY: work that is done with a NIC has opened it before it can panic; else it is NULL or not one, which is looked at first.
+        if let Ok(nic) = unsafe { find(nic) } {
+            nic.broken.store(true, Ordering::Relaxed);
+        }
+    }
+    code
+}
+
 /// # Safety
 /// The pointer is NULL or to a NIC.
 unsafe fn open<'a>(nic: *const mr_nic) -> Result<&'a mr_nic, mr_error> {
+    // SAFETY: the caller's promise.
+    let nic = unsafe { find(nic) }?;
+    if nic.broken.load(Ordering::Relaxed) {
+        return Err(mr_error::MR_ERROR_INTERNAL);
+    }
+    Ok(nic)
+}
+
+/// The same of one that may be broken.
+///
+/// # Safety
+/// The pointer is NULL or to a NIC.
+unsafe fn find<'a>(nic: *const mr_nic) -> Result<&'a mr_nic, mr_error> {
     writable(nic.cast_mut())?;
     // SAFETY: not NULL and aligned; the rest is the caller's promise.
     let nic = unsafe { &*nic };
@@ -117,7 +160,7 @@ fn deadline(timeout_ns: u64) -> Duration {
 
 /// Makes a NIC: binds its service ports, starts its thread if it has one. It is to be given back by `mr_nic_free`.
 ///
-/// Errors: `MR_ERROR_CONFIG_...`, `MR_ERROR_PLANE`, `MR_ERROR_SYSTEM`; `mr_error_detail` says more.
+/// Errors: `MR_ERROR_CONFIG_...`, `MR_ERROR_PLANE`, `MR_ERROR_FAULTS`, `MR_ERROR_NOT_UTF8`, `MR_ERROR_SYSTEM`; `mr_error_detail` says more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_create(config: *const mr_nic_config, nic: *mut *mut mr_nic) -> i32 {
     guard(|| {
@@ -135,6 +178,12 @@ pub unsafe extern "C" fn mr_nic_create(config: *const mr_nic_config, nic: *mut *
             })
             .listen(config.listen != 0)
             .background(config.background != 0);
+        if !config.faults.is_null() {
+            // SAFETY: as above.
+            let plan = unsafe { text(config.faults) }?.parse::<FaultPlan>();
+            builder =
+                builder.faults(plan.map_err(|error| detailed(error, mr_error::MR_ERROR_FAULTS))?);
+        }
         if config.plane_mbps != 0 {
             builder = builder.rate_mbps(config.plane_mbps);
         }
@@ -151,6 +200,7 @@ pub unsafe extern "C" fn mr_nic_create(config: *const mr_nic_config, nic: *mut *
             magic: MAGIC,
             nic: builder.build().map_err(|error| failed(&error))?,
             state: Mutex::default(),
+            broken: AtomicBool::new(false),
         };
         // SAFETY: as above.
         unsafe { write(nic, Box::into_raw(Box::new(made))) }?;
@@ -158,8 +208,9 @@ pub unsafe extern "C" fn mr_nic_create(config: *const mr_nic_config, nic: *mut *
     })
 }
 
-/// Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once), and gives the NIC
-/// back with its registrations. NULL does nothing. Returns 1 if all connections were through, 0 if some were aborted.
+/// Closes all connections after what is posted is done, aborts those that are not through after `timeout_ns` (0: at once, as after
+/// `MR_ERROR_INTERNAL`), and gives the NIC back with its registrations. NULL does nothing. Returns 1 if all connections were through, 0 if
+/// some were aborted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_free(nic: *mut mr_nic, timeout_ns: u64) -> i32 {
     guard(|| {
@@ -167,11 +218,14 @@ pub unsafe extern "C" fn mr_nic_free(nic: *mut mr_nic, timeout_ns: u64) -> i32 {
             return Ok(1);
         }
         // SAFETY: the caller's promise (see the crate's documentation).
-        unsafe { open(nic) }?;
+        unsafe { find(nic) }?;
         // SAFETY: `mr_nic_create` made it of a box, and it is given back once.
-        let mr_nic { nic, state, .. } = *unsafe { Box::from_raw(nic) };
-        let drained = nic.shut_down(deadline(timeout_ns));
-        drop(state);
+        let made = *unsafe { Box::from_raw(nic) };
+        // A broken one might never be through.
+        let broken = made.broken.into_inner();
+        let most = if broken { 0 } else { timeout_ns };
+        let drained = made.nic.shut_down(deadline(most));
+        drop(made.state);
         Ok(drained.into())
     })
 }
@@ -183,7 +237,7 @@ pub unsafe extern "C" fn mr_nic_addresses(
     addresses: *mut mr_address,
     capacity: usize,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, places) = unsafe { (open(nic)?, slice_mut(addresses, capacity)?) };
         let known = nic.nic.addresses();
@@ -209,7 +263,7 @@ pub unsafe extern "C" fn mr_nic_register(
     rights: u8,
     region: *mut mr_region,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         writable(region)?;
         writable(bytes.cast::<u8>())?;
         // SAFETY: the caller's promise (see the crate's documentation).
@@ -232,7 +286,7 @@ pub unsafe extern "C" fn mr_nic_register(
 /// Takes a region's rights away: its memory is the application's alone again. Errors: `MR_ERROR_UNKNOWN_REGION`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_deregister(nic: *const mr_nic, region: u16) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let known = unsafe { open(nic) }?.state().regions.remove(&region);
         known.ok_or(mr_error::MR_ERROR_UNKNOWN_REGION)?;
@@ -246,7 +300,7 @@ pub unsafe extern "C" fn mr_nic_connection_config(
     nic: *const mr_nic,
     config: *mut mr_connection_config,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let nic = unsafe { open(nic) }?;
         let suits = mr_connection_config::of(&nic.nic.connection_config());
@@ -268,7 +322,7 @@ pub unsafe extern "C" fn mr_nic_connect(
     timeout_ns: u64,
     connection: *mut u32,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         writable(connection)?;
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, peer) = unsafe { (open(nic)?, Peer::read(peer, planes)?) };
@@ -290,7 +344,7 @@ pub unsafe extern "C" fn mr_nic_connect(
 
 /// Takes a connection that a peer made, waiting for it. `service`, which may be NULL, is the number that the initiator gave.
 ///
-/// Errors: `MR_ERROR_TIMED_OUT`, `MR_ERROR_SHUT_DOWN`.
+/// Errors: `MR_ERROR_TIMED_OUT`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_accept(
     nic: *const mr_nic,
@@ -298,7 +352,7 @@ pub unsafe extern "C" fn mr_nic_accept(
     connection: *mut u32,
     service: *mut u32,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         writable(connection)?;
         // SAFETY: the caller's promise (see the crate's documentation).
         let nic = unsafe { open(nic) }?;
@@ -326,7 +380,7 @@ pub unsafe extern "C" fn mr_nic_post(
     stream: u16,
     work: *const mr_work,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, work) = unsafe { (open(nic)?, read(work)?.to_core()?) };
         let connection = nic.connection(connection)?;
@@ -345,7 +399,7 @@ pub unsafe extern "C" fn mr_nic_post_receive(
     stream: u16,
     receive: *const mr_receive,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, receive) = unsafe { (open(nic)?, read(receive)?.to_core()) };
         let connection = nic.connection(connection)?;
@@ -363,7 +417,7 @@ pub unsafe extern "C" fn mr_nic_post_shared_receive(
     queue: u8,
     receive: *const mr_receive,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let (nic, receive) = unsafe { (open(nic)?, read(receive)?.to_core()) };
         nic.nic
@@ -381,7 +435,7 @@ pub unsafe extern "C" fn mr_nic_attach_shared_queue(
     stream: u16,
     queue: u8,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let connection = unsafe { open(nic) }?.connection(connection)?;
         connection
@@ -394,7 +448,7 @@ pub unsafe extern "C" fn mr_nic_attach_shared_queue(
 /// Asks the peer for a share of its capacity ahead of a burst. Errors: as `mr_endpoint_announce`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_announce(nic: *const mr_nic, connection: u32) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let connection = unsafe { open(nic) }?.connection(connection)?;
         connection.announce().map_err(|error| failed(&error))?;
@@ -402,56 +456,10 @@ pub unsafe extern "C" fn mr_nic_announce(nic: *const mr_nic, connection: u32) ->
     })
 }
 
-/// Takes up to `capacity` completions that are there, without making progress. Returns how many.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mr_nic_poll(
-    nic: *const mr_nic,
-    completions: *mut mr_completion,
-    capacity: usize,
-) -> i32 {
-    guard(|| {
-        // SAFETY: the caller's promise (see the crate's documentation).
-        let (nic, places) = unsafe { (open(nic)?, slice_mut(completions, capacity)?) };
-        let mut count = 0;
-        for place in places.iter_mut().take(i32::MAX as usize) {
-            let Some(completion) = nic.nic.completions().poll() else {
-                break;
-            };
-            *place = mr_completion::of(&completion);
-            count += 1;
-        }
-        Ok(count)
-    })
-}
-
-/// Takes one completion, waiting for it. Without a background thread this makes progress meanwhile.
-///
-/// Errors: `MR_ERROR_TIMED_OUT`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mr_nic_wait(
-    nic: *const mr_nic,
-    timeout_ns: u64,
-    completion: *mut mr_completion,
-) -> i32 {
-    guard(|| {
-        writable(completion)?;
-        // SAFETY: the caller's promise (see the crate's documentation).
-        let nic = unsafe { open(nic) }?;
-        let taken = nic
-            .nic
-            .completions()
-            .wait(timeout(timeout_ns))
-            .ok_or(mr_error::MR_ERROR_TIMED_OUT)?;
-        // SAFETY: as above.
-        unsafe { write(completion, mr_completion::of(&taken)) }?;
-        Ok(0)
-    })
-}
-
 /// Takes one event other than a completion. Returns 1 and stores it, or 0 if there is none. Events that nobody takes are dropped, oldest first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_poll_event(nic: *const mr_nic, event: *mut mr_event) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         writable(event)?;
         // SAFETY: the caller's promise (see the crate's documentation).
         let Some(happened) = unsafe { open(nic) }?.nic.poll_event() else {
@@ -467,7 +475,7 @@ pub unsafe extern "C" fn mr_nic_poll_event(nic: *const mr_nic, event: *mut mr_ev
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_progress(nic: *const mr_nic) -> i32 {
     // SAFETY: the caller's promise (see the crate's documentation).
-    guard(|| Ok(unsafe { open(nic) }?.nic.progress().into()))
+    guard_nic(nic, || Ok(unsafe { open(nic) }?.nic.progress().into()))
 }
 
 /// Starts closing a connection, in one of `enum mr_close_mode`; `code` is told to the peer of an abort.
@@ -480,7 +488,7 @@ pub unsafe extern "C" fn mr_nic_close(
     mode: u8,
     code: u16,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let nic = unsafe { open(nic) }?;
         let mode = close_mode(mode, code)?;
@@ -501,7 +509,7 @@ pub unsafe extern "C" fn mr_nic_wait_closed(
     reason: *mut u8,
     code: *mut u16,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let nic = unsafe { open(nic) }?;
         let why = nic
@@ -528,7 +536,7 @@ pub unsafe extern "C" fn mr_nic_statistics(
     nic: *const mr_nic,
     statistics: *mut mr_endpoint_statistics,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let now = unsafe { open(nic) }?.nic.statistics();
         // SAFETY: as above.
@@ -544,7 +552,7 @@ pub unsafe extern "C" fn mr_nic_connection_statistics(
     connection: u32,
     statistics: *mut mr_connection_statistics,
 ) -> i32 {
-    guard(|| {
+    guard_nic(nic, || {
         // SAFETY: the caller's promise (see the crate's documentation).
         let now = unsafe { open(nic) }?
             .connection(connection)?
@@ -554,4 +562,37 @@ pub unsafe extern "C" fn mr_nic_connection_statistics(
         unsafe { write(statistics, mr_connection_statistics::of(&now)) }?;
         Ok(0)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nic_takes_no_calls_but_its_end_after_a_panic_inside_of_it() {
+        let mut addresses = [mr_address::default(); MR_MAX_PLANES];
+        addresses[0] = mr_address::of(([127, 0, 0, 1], 0).into());
+        let config = mr_nic_config {
+            addresses,
+            faults: core::ptr::null(),
+            plane_mbps: 0,
+            connections: 1,
+            payload_bytes: 0,
+            entropies: 1,
+            planes: 1,
+            listen: 0,
+            background: 0,
+        };
+        let mut nic = core::ptr::null_mut();
+        let internal = mr_error::MR_ERROR_INTERNAL as i32;
+        // SAFETY: every pointer is to something that outlives the call.
+        unsafe {
+            assert_eq!(mr_nic_create(&raw const config, &raw mut nic), 0);
+            assert_eq!(mr_nic_poll(nic, 0, core::ptr::null_mut(), 0), 0);
+            assert_eq!(guard_nic(nic, || panic!("planted")), internal);
+            assert_eq!(mr_nic_progress(nic), internal);
+            assert_eq!(mr_nic_poll(nic, 0, core::ptr::null_mut(), 0), internal);
+            assert_eq!(mr_nic_free(nic, 0), 1);
+        }
+    }
 }
