@@ -2,11 +2,13 @@
 
 use crate::errors;
 use crate::values::{LocalSlice, RemoteAddress};
-use metaroce_core::Region as CoreRegion;
+use metaroce_core::{LocalSlice as CoreSlice, Region as CoreRegion};
 use metaroce_soft::MemoryRegion;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Memory that does not move or go away while `keeper` lives: it holds an export of the object's buffer.
@@ -47,13 +49,17 @@ pub struct Region {
     region: CoreRegion,
     base: u64,
     length: u64,
+    /// Which of all registrations in this process it is.
+    registration: u64,
     holder: Mutex<Option<Holder>>,
 }
 
 impl Region {
     pub fn new(region: CoreRegion, base: u64, pinned: Pinned, owner: Option<MemoryRegion>) -> Self {
+        static REGISTRATIONS: AtomicU64 = AtomicU64::new(0);
         Self {
             region,
+            registration: REGISTRATIONS.fetch_add(1, Ordering::Relaxed),
             base,
             length: pinned.length as u64,
             holder: Mutex::new(Some(Holder {
@@ -68,6 +74,18 @@ impl Region {
         self.region
     }
 
+    /// How many bytes there are from an offset on.
+    fn left(&self, py: Python<'_>, offset: u64) -> PyResult<u64> {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        if holder.is_none() {
+            return Err(gone(py));
+        }
+        self.length.checked_sub(offset).ok_or_else(|| {
+            let message = format!("{offset} is not inside a region of {} bytes", self.length);
+            PyIndexError::new_err(message)
+        })
+    }
+
     /// Lets the memory go. If the NIC knew the region it does not any more.
     pub fn release(&self) {
         let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,6 +93,31 @@ impl Region {
         // The end of Python's objects may run other code.
         drop(holder);
         drop(held);
+    }
+}
+
+/// The place that a slice names among an endpoint's or NIC's regions.
+///
+/// # Errors
+/// If its index is another region's here.
+pub fn place(
+    py: Python<'_>,
+    regions: &HashMap<u16, Py<Region>>,
+    slice: LocalSlice,
+) -> PyResult<CoreSlice> {
+    let here = regions.get(&slice.region);
+    match (
+        here.map(|region| region.get().registration),
+        slice.registration,
+    ) {
+        (Some(here), Some(of)) if here != of => {
+            let message = format!(
+                "not posted: local: region {} is another one here: the slice is of another endpoint's or NIC's region, or of one that was deregistered",
+                slice.region
+            );
+            Err(errors::text(py, "PostError", message))
+        }
+        _ => Ok(slice.core()),
     }
 }
 
@@ -129,10 +172,10 @@ impl Region {
 
     /// A place in it for this side's operations; without a length, all that is left.
     #[pyo3(signature = (offset=0, length=None))]
-    fn slice(&self, offset: u64, length: Option<u64>) -> PyResult<LocalSlice> {
-        let left = self.length.checked_sub(offset);
-        let length = length.or(left).unwrap_or(0);
-        if left.is_none_or(|left| length > left) {
+    fn slice(&self, py: Python<'_>, offset: u64, length: Option<u64>) -> PyResult<LocalSlice> {
+        let left = self.left(py, offset)?;
+        let length = length.unwrap_or(left);
+        if length > left {
             let message = format!(
                 "{length} bytes at {offset} are not inside a region of {} bytes",
                 self.length
@@ -145,25 +188,27 @@ impl Region {
             region: self.region.index.0,
             offset,
             length,
+            registration: Some(self.registration),
         })
     }
 
     /// A place in it as peers name it.
     #[pyo3(signature = (offset=0))]
-    const fn remote(&self, offset: u64) -> RemoteAddress {
-        RemoteAddress {
+    fn remote(&self, py: Python<'_>, offset: u64) -> PyResult<RemoteAddress> {
+        self.left(py, offset)?;
+        Ok(RemoteAddress {
             address: self.base.wrapping_add(offset),
             key: self.region.key,
-        }
+        })
     }
 
     /// `region[100:200]` is `region.slice(100, 100)`.
-    fn __getitem__(&self, range: &Bound<'_, PySlice>) -> PyResult<LocalSlice> {
+    fn __getitem__(&self, py: Python<'_>, range: &Bound<'_, PySlice>) -> PyResult<LocalSlice> {
         let range = range.indices(isize::try_from(self.length)?)?;
         if range.step != 1 {
             return Err(PyValueError::new_err("a slice of a region has step 1"));
         }
-        self.slice(range.start as u64, Some(range.slicelength as u64))
+        self.slice(py, range.start as u64, Some(range.slicelength as u64))
     }
 
     /// Bytes.

@@ -193,7 +193,7 @@ class Datagram:
 class Endpoint:
     def __new__(
         cls,
-        addresses: list[str],
+        addresses: Union[str, list[str]],
         *,
         secret: bytes,
         profile: str = "large",
@@ -206,7 +206,7 @@ class Endpoint:
     ) -> Region: ...
     def deregister(self, region: Region) -> None: ...
     def connect(
-        self, now_ns: int, peer: list[str], **settings: Unpack[ConnectionSettings]
+        self, now_ns: int, peer: Union[str, list[str]], **settings: Unpack[ConnectionSettings]
     ) -> int: ...
     def handle_datagram(
         self,
