@@ -1,7 +1,7 @@
 //! The core, stepped by hand: bytes and integer time in and out.
 
 use crate::core::{Core, with};
-use crate::region::{self, Region};
+use crate::region::{self, Region, Regions};
 use crate::values::{LocalSlice, RemoteAddress};
 use crate::{errors, events, settings, statistics};
 use metaroce_core::work::{CloseMode, INLINE_BYTES, PostError};
@@ -14,7 +14,6 @@ use metaroce_soft::memory::RegionMap;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::collections::HashMap;
 
 /// Most bytes in front of and behind a payload.
 const AROUND: usize = 52;
@@ -101,14 +100,14 @@ pub struct Endpoint {
     core: Core,
     memory: RegionMap,
     /// The regions keep the memory that `memory` points to.
-    regions: HashMap<u16, Py<Region>>,
+    regions: Regions,
     default: ConnectionConfig,
     buffer: Vec<u8>,
 }
 
 impl Endpoint {
     fn place(&self, py: Python<'_>, slice: LocalSlice) -> PyResult<CoreSlice> {
-        region::place(py, &self.regions, slice)
+        region::place(&self.regions, slice).ok_or_else(|| region::misplaced(py, slice))
     }
 
     fn posted(py: Python<'_>, result: Result<(), PostError>) -> PyResult<()> {
@@ -166,7 +165,7 @@ impl Endpoint {
         Ok(Self {
             core,
             memory: RegionMap::default(),
-            regions: HashMap::new(),
+            regions: Regions::new(),
             default,
             buffer: vec![0; room],
         })

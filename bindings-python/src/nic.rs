@@ -3,7 +3,7 @@
 
 use crate::connection::Connection;
 use crate::core::MOST_CONNECTIONS;
-use crate::region::{self, Region};
+use crate::region::{self, Region, Regions};
 use crate::settings::Addresses;
 use crate::values::LocalSlice;
 use crate::waiting::{Outcome, deadline, next_look};
@@ -14,7 +14,6 @@ use metaroce_soft::fault::FaultPlan;
 use metaroce_soft::{Connection as SoftConnection, Error, Nic as SoftNic, Phase};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -29,7 +28,7 @@ pub struct Nic {
     listens: bool,
     addresses: Vec<SocketAddr>,
     /// Regions stay registered until they are deregistered, whoever else has them.
-    regions: Mutex<HashMap<u16, Py<Region>>>,
+    regions: Mutex<Regions>,
 }
 
 impl Nic {
@@ -62,7 +61,9 @@ impl Nic {
     /// The place that a slice names among its regions.
     pub fn place(&self, py: Python<'_>, slice: LocalSlice) -> PyResult<CoreSlice> {
         let regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        region::place(py, &regions, slice)
+        let place = region::place(&regions, slice);
+        drop(regions);
+        place.ok_or_else(|| region::misplaced(py, slice))
     }
 
     /// Takes the NIC out, so that it is no more for anybody.

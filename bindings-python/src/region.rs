@@ -76,14 +76,19 @@ impl Region {
 
     /// How many bytes there are from an offset on.
     fn left(&self, py: Python<'_>, offset: u64) -> PyResult<u64> {
-        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-        if holder.is_none() {
-            return Err(gone(py));
-        }
+        self.held(py, |_| ())?;
         self.length.checked_sub(offset).ok_or_else(|| {
             let message = format!("{offset} is not inside a region of {} bytes", self.length);
             PyIndexError::new_err(message)
         })
+    }
+
+    /// Looks at what it holds. Nothing of Python's may run under the lock: other threads would wait for it with the interpreter's.
+    fn held<R>(&self, py: Python<'_>, look: impl FnOnce(&Holder) -> R) -> PyResult<R> {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = holder.as_ref().map(look);
+        drop(holder);
+        seen.ok_or_else(|| errors::text(py, "RegionError", "the region is deregistered already"))
     }
 
     /// Lets the memory go. If the NIC knew the region it does not any more.
@@ -96,33 +101,24 @@ impl Region {
     }
 }
 
-/// The place that a slice names among an endpoint's or NIC's regions.
-///
-/// # Errors
-/// If its index is another region's here.
-pub fn place(
-    py: Python<'_>,
-    regions: &HashMap<u16, Py<Region>>,
-    slice: LocalSlice,
-) -> PyResult<CoreSlice> {
+/// An endpoint's or NIC's regions, by their index.
+pub type Regions = HashMap<u16, Py<Region>>;
+
+/// The place that a slice names among regions; nothing if its index is another region's here.
+pub fn place(regions: &Regions, slice: LocalSlice) -> Option<CoreSlice> {
     let here = regions.get(&slice.region);
-    match (
-        here.map(|region| region.get().registration),
-        slice.registration,
-    ) {
-        (Some(here), Some(of)) if here != of => {
-            let message = format!(
-                "not posted: local: region {} is another one here: the slice is of another endpoint's or NIC's region, or of one that was deregistered",
-                slice.region
-            );
-            Err(errors::text(py, "PostError", message))
-        }
-        _ => Ok(slice.core()),
-    }
+    let here = here.map(|region| region.get().registration);
+    let other = here.is_some() && slice.registration.is_some() && here != slice.registration;
+    (!other).then(|| slice.core())
 }
 
-fn gone(py: Python<'_>) -> PyErr {
-    errors::text(py, "RegionError", "the region is deregistered already")
+/// What there is to say of a slice without a place.
+pub fn misplaced(py: Python<'_>, slice: LocalSlice) -> PyErr {
+    let message = format!(
+        "not posted: local: region {} is another one here: the slice is of another endpoint's or NIC's region, or of one that was deregistered",
+        slice.region
+    );
+    errors::text(py, "PostError", message)
 }
 
 #[pymethods]
@@ -148,11 +144,7 @@ impl Region {
     /// Its bytes, as a memoryview, while it is registered.
     #[getter]
     fn memory(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*holder {
-            Some(holder) => Ok(holder.view.clone_ref(py)),
-            None => Err(gone(py)),
-        }
+        self.held(py, |holder| holder.view.clone_ref(py))
     }
 
     /// Its bytes as a NumPy array, without a copy.
@@ -218,19 +210,12 @@ impl Region {
 
     /// Takes the right to reach it away from the NIC and from peers. (An endpoint that is stepped has a `deregister` for that.)
     fn deregister(&self, py: Python<'_>) -> PyResult<()> {
-        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*holder {
-            None => Err(gone(py)),
-            Some(Holder { owner: None, .. }) => {
-                let message = "the region is an endpoint's: call the endpoint's deregister";
-                Err(errors::text(py, "RegionError", message))
-            }
-            Some(_) => {
-                drop(holder);
-                self.release();
-                Ok(())
-            }
+        if self.held(py, |holder| holder.owner.is_none())? {
+            let message = "the region is an endpoint's: call the endpoint's deregister";
+            return Err(errors::text(py, "RegionError", message));
         }
+        self.release();
+        Ok(())
     }
 
     fn __repr__(&self) -> String {
