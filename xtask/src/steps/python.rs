@@ -65,14 +65,14 @@ pub fn run() -> Result<()> {
     from_the_archive(&venv, &folder, &package)
 }
 
-/// pip, building with the tests' profile.
-fn pip(venv: &Venv, arguments: &[&str], building: &str) -> Command {
+/// pip, building with the tests' profile, and where cargo has its parts already.
+fn pip(venv: &Venv, arguments: &[&str], building: &str) -> Result<Command> {
     let mut pip = venv.pip(arguments);
-    pip.env(
+    pip.env("CARGO_TARGET_DIR", workspace::target_dir()?).env(
         "MATURIN_PEP517_ARGS",
         format!("--profile {PROFILE} {building}"),
     );
-    pip
+    Ok(pip)
 }
 
 /// An empty folder of this name.
@@ -95,7 +95,7 @@ fn install_wheel(venv: &Venv, folder: &Path, package: &Path) -> Result<()> {
     let wheels = emptied(folder, "wheels")?;
     let build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir"];
     let building = format!("--locked --compatibility {SYSTEMS}");
-    process::run(pip(venv, &build, &building).arg(&wheels).arg(package))?;
+    process::run(pip(venv, &build, &building)?.arg(&wheels).arg(package))?;
     let wheel = only(&wheels)?;
     let name = wheel.file_name().unwrap_or_default().to_string_lossy();
     println!("{name}");
@@ -110,7 +110,7 @@ fn install_wheel(venv: &Venv, folder: &Path, package: &Path) -> Result<()> {
 /// `pip install SOURCE` into a fresh environment, as the README says.
 fn fresh(folder: &Path, source: &Path, building: &str) -> Result<()> {
     let venv = Venv::create(folder.join("fresh"))?;
-    process::run(pip(&venv, &["install"], building).arg(source))?;
+    process::run(pip(&venv, &["install"], building)?.arg(source))?;
     let first = "import metaroce; nic = metaroce.Nic('127.0.0.1'); print(nic, nic.close())";
     process::run(venv.python(&["-c", first]).current_dir(folder))
 }
@@ -120,8 +120,8 @@ fn from_the_archive(venv: &Venv, folder: &Path, package: &Path) -> Result<()> {
     let (made, unpacked) = (emptied(folder, "archive")?, emptied(folder, "unpacked")?);
     let mut maturin = venv.python(&["-m", "maturin", "sdist", "--out"]);
     process::output(maturin.arg(&made).current_dir(package))?;
-    // pip would unpack it to another place each time, and cargo keep what it builds of each. Its files are as old as the package is in
-    // all archives: without `--touch` cargo would take those of another for these.
+    // Not left to pip: the files of all archives have one time, older than anything that was built, so that cargo would take what it
+    // built of another archive for this one's.
     let mut tar = process::command("tar");
     tar.args(["--extract", "--touch", "--file"]);
     process::run(tar.arg(only(&made)?).arg("--directory").arg(&unpacked))?;
