@@ -1,53 +1,109 @@
 //! A connection of the software NIC.
 
 use crate::endpoint::Bytes;
+use crate::nic::Nic;
 use crate::values::{Completion, LocalSlice, RemoteAddress, Status};
 use crate::waiting::{deadline, next_look};
 use crate::{errors, events, statistics};
-use metaroce_core::{CloseMode, Operation, ReceiveRequest, WorkFlags, WorkRequest};
+use metaroce_core::{
+    CloseMode, LocalSlice as CoreSlice, Operation, ReceiveRequest, WorkFlags, WorkRequest,
+};
 use metaroce_soft::{CompletionQueue, Connection as SoftConnection, Error, Phase};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A connection to a peer. `post_...` return at once, with the operation's number for `wait`; the others wait.
 #[pyclass(frozen, module = "metaroce")]
 pub struct Connection {
     connection: SoftConnection,
     queue: CompletionQueue,
-    /// Completions that others wait for than took them from the queue.
-    parked: Mutex<HashMap<u64, Completion>>,
+    operations: Mutex<Operations>,
     next: AtomicU64,
-    nic_closed: Arc<AtomicBool>,
+    /// Without its NIC a connection ends: it is kept.
+    nic: Py<Nic>,
+}
+
+/// What was posted and whose end nobody has taken yet.
+#[derive(Default)]
+struct Operations {
+    under_way: HashSet<u64>,
+    /// Ends that others wait for than took them from the queue.
+    ended: BTreeMap<u64, Completion>,
+}
+
+impl Operations {
+    /// Notes an end.
+    fn end(&mut self, completion: Completion) {
+        self.under_way.remove(&completion.id);
+        self.ended.insert(completion.id, completion);
+    }
+
+    /// The end of an operation, if it has ended.
+    ///
+    /// # Errors
+    /// If there is no such operation, so that no end would ever come.
+    fn take(&mut self, id: u64) -> PyResult<Option<Completion>> {
+        let ended = self.ended.remove(&id);
+        if ended.is_none() && !self.under_way.contains(&id) {
+            let message = format!(
+                "id: there is no operation {id} to be waited for: it was never posted, or its end was taken already"
+            );
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(ended)
+    }
 }
 
 impl Connection {
-    pub fn new(
-        connection: SoftConnection,
-        queue: CompletionQueue,
-        nic_closed: Arc<AtomicBool>,
-    ) -> Self {
+    pub fn new(connection: SoftConnection, queue: CompletionQueue, nic: Py<Nic>) -> Self {
         Self {
             connection,
             queue,
-            parked: Mutex::default(),
+            operations: Mutex::default(),
             next: AtomicU64::new(1),
-            nic_closed,
+            nic,
         }
     }
 
     fn post(&self, py: Python<'_>, stream: u16, operation: Operation<'_>) -> PyResult<u64> {
+        self.numbered(py, |id| {
+            let work = WorkRequest {
+                id,
+                operation,
+                flags: WorkFlags::default(),
+            };
+            self.connection.post(stream, &work)
+        })
+    }
+
+    /// Posts something under the next number.
+    fn numbered(
+        &self,
+        py: Python<'_>,
+        post: impl FnOnce(u64) -> Result<(), Error>,
+    ) -> PyResult<u64> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let work = WorkRequest {
-            id,
-            operation,
-            flags: WorkFlags::default(),
-        };
-        let posted = self.connection.post(stream, &work);
-        posted.map_err(|error| self.refused(py, &error))?;
+        // Before it can end, and somebody take its end.
+        self.operations().under_way.insert(id);
+        post(id).map_err(|error| {
+            self.operations().under_way.remove(&id);
+            self.refused(py, &error)
+        })?;
         Ok(id)
+    }
+
+    fn operations(&self) -> MutexGuard<'_, Operations> {
+        self.operations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self, py: Python<'_>, slice: LocalSlice) -> PyResult<CoreSlice> {
+        self.nic.get().place(py, slice)
     }
 
     /// Why something was not taken: if the connection is over, rather that.
@@ -58,41 +114,35 @@ impl Connection {
         }
     }
 
-    fn parked(&self, id: u64) -> Option<Completion> {
-        self.parked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&id)
-    }
-
     /// The end of an operation, whatever it was.
     fn end(&self, py: Python<'_>, id: u64, timeout: Option<f64>) -> PyResult<Completion> {
         let until = deadline(timeout)?;
         loop {
-            if let Some(completion) = self.parked(id) {
+            if let Some(completion) = self.operations().take(id)? {
                 return Ok(completion);
             }
             // The last completions of a connection come before its end.
             let over = self.connection.phase();
             let look = next_look(until);
-            match py.detach(|| {
+            let came = py.detach(|| {
                 look.map_or_else(|| self.queue.poll(), |look| self.queue.wait(Some(look)))
-            }) {
-                Some(completion) if completion.id == id => return Ok(completion.into()),
-                Some(completion) => {
-                    let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
-                    parked.insert(completion.id, completion.into());
-                    continue;
-                }
-                None => {}
+            });
+            // It may be another's, and this one's be the next.
+            let more = came.is_some();
+            if let Some(completion) = came {
+                self.operations().end(completion.into());
             }
-            if let Some(completion) = self.parked(id) {
+            if let Some(completion) = self.operations().take(id)? {
                 return Ok(completion);
+            }
+            py.check_signals()?;
+            if more {
+                continue;
             }
             if let Phase::Closed(reason) = over {
                 return Err(errors::nic(py, &Error::Closed(reason)));
             }
-            if self.nic_closed.load(Ordering::Relaxed) {
+            if self.nic.get().is_closed() {
                 return Err(errors::nic(py, &Error::ShutDown));
             }
             if look.is_none() {
@@ -100,9 +150,8 @@ impl Connection {
                     "operation {id} took longer than {} s",
                     timeout.unwrap_or(0.0)
                 );
-                return Err(errors::text(py, "TimedOut", message));
+                return Err(errors::raise(py, "TimedOut", (message, id)));
             }
-            py.check_signals()?;
         }
     }
 }
@@ -142,7 +191,7 @@ impl Connection {
         immediate: Option<u32>,
     ) -> PyResult<u64> {
         let operation = Operation::Write {
-            local: local.source(),
+            local: local.source(|slice| self.place(py, slice))?,
             remote: remote.core(),
             immediate,
         };
@@ -159,7 +208,7 @@ impl Connection {
         immediate: Option<u32>,
     ) -> PyResult<u64> {
         let operation = Operation::Send {
-            local: local.source(),
+            local: local.source(|slice| self.place(py, slice))?,
             immediate,
         };
         self.post(py, stream, operation)
@@ -175,7 +224,7 @@ impl Connection {
         stream: u16,
     ) -> PyResult<u64> {
         let operation = Operation::Read {
-            local: local.core(),
+            local: self.place(py, local)?,
             remote: remote.core(),
         };
         self.post(py, stream, operation)
@@ -192,7 +241,7 @@ impl Connection {
         stream: u16,
     ) -> PyResult<u64> {
         let operation = Operation::FetchAdd {
-            local: local.core(),
+            local: self.place(py, local)?,
             remote: remote.core(),
             add,
         };
@@ -211,7 +260,7 @@ impl Connection {
         stream: u16,
     ) -> PyResult<u64> {
         let operation = Operation::CompareSwap {
-            local: local.core(),
+            local: self.place(py, local)?,
             remote: remote.core(),
             compare,
             swap,
@@ -222,13 +271,11 @@ impl Connection {
     /// Posts a buffer for a message to come.
     #[pyo3(signature = (local, *, stream=0))]
     fn post_receive(&self, py: Python<'_>, local: LocalSlice, stream: u16) -> PyResult<u64> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let local = local.core();
-        let posted = self
-            .connection
-            .post_receive(stream, &ReceiveRequest { id, local });
-        posted.map_err(|error| self.refused(py, &error))?;
-        Ok(id)
+        let local = self.place(py, local)?;
+        self.numbered(py, |id| {
+            self.connection
+                .post_receive(stream, &ReceiveRequest { id, local })
+        })
     }
 
     /// Waits for the end of an operation or receive.
@@ -244,10 +291,14 @@ impl Connection {
 
     /// The next operation or receive that has ended, if there is one, however it ended.
     fn poll(&self) -> Option<Completion> {
-        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = parked.keys().min().copied();
-        let first = first.and_then(|id| parked.remove(&id));
-        first.or_else(|| self.queue.poll().map(Into::into))
+        let mut operations = self.operations();
+        if let Some(completion) = self.queue.poll() {
+            operations.end(completion.into());
+        }
+        operations
+            .ended
+            .pop_first()
+            .map(|(_, completion)| completion)
     }
 
     /// Writes to the peer's memory and waits until it is done.
@@ -362,7 +413,7 @@ impl Connection {
                     let message = format!("closing took longer than {} s", timeout.unwrap_or(0.0));
                     return Err(errors::text(py, "TimedOut", message));
                 }
-                Err(_) if self.nic_closed.load(Ordering::Relaxed) => {
+                Err(_) if self.nic.get().is_closed() => {
                     return Err(errors::nic(py, &Error::ShutDown));
                 }
                 Err(_) => py.check_signals()?,

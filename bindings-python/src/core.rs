@@ -26,10 +26,16 @@ macro_rules! with {
 }
 pub(crate) use with;
 
+/// Most connections of a table: one that is larger is refused, but not before it was made.
+pub const MOST_CONNECTIONS: usize = 65_535;
+
 fn table<const PATHS: usize, const SLOTS: usize, const STREAMS: usize, const MESSAGES: usize>(
     connections: usize,
-) -> Entries<PATHS, SLOTS, STREAMS, MESSAGES> {
-    (0..connections).map(|_| ConnectionEntry::new()).collect()
+) -> Result<Entries<PATHS, SLOTS, STREAMS, MESSAGES>, ConfigError> {
+    if connections > MOST_CONNECTIONS {
+        return Err(ConfigError::Connections);
+    }
+    Ok((0..connections).map(|_| ConnectionEntry::new()).collect())
 }
 
 impl Core {
@@ -40,7 +46,7 @@ impl Core {
         secret: [u8; 32],
         connections: usize,
     ) -> Result<Self, ConfigError> {
-        let endpoint = Endpoint::new(config, default, secret, table(connections))?;
+        let endpoint = Endpoint::new(config, default, secret, table(connections)?)?;
         Ok(Self::Small(Box::new(endpoint)))
     }
 
@@ -51,7 +57,7 @@ impl Core {
         secret: [u8; 32],
         connections: usize,
     ) -> Result<Self, ConfigError> {
-        let endpoint = Endpoint::new(config, default, secret, table(connections))?;
+        let endpoint = Endpoint::new(config, default, secret, table(connections)?)?;
         Ok(Self::Large(Box::new(endpoint)))
     }
 }

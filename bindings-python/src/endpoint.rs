@@ -1,19 +1,19 @@
 //! The core, stepped by hand: bytes and integer time in and out.
 
 use crate::core::{Core, with};
-use crate::region::{self, Region};
+use crate::region::{self, Region, Regions};
 use crate::values::{LocalSlice, RemoteAddress};
 use crate::{errors, events, settings, statistics};
-use metaroce_core::work::{CloseMode, PostError};
+use metaroce_core::work::{CloseMode, INLINE_BYTES, PostError};
 use metaroce_core::{
-    Class, ConnectionConfig, ConnectionHandle, DropReason, Ecn, HEADER_BUFFER, Instant, Operation,
-    ReceiveMeta, ReceiveQueue, ReceiveRequest, Source, WorkFlags, WorkRequest,
+    Class, ConnectionConfig, ConnectionHandle, DropReason, Ecn, HEADER_BUFFER, Instant,
+    LocalSlice as CoreSlice, Operation, ReceiveMeta, ReceiveQueue, ReceiveRequest, Source,
+    WorkFlags, WorkRequest,
 };
 use metaroce_soft::memory::RegionMap;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use std::collections::HashMap;
 
 /// Most bytes in front of and behind a payload.
 const AROUND: usize = 52;
@@ -48,19 +48,48 @@ impl Datagram {
     }
 }
 
-/// Bytes to be sent: a place in a region, or at most 32 bytes that are copied.
-#[derive(FromPyObject)]
+/// Bytes to be sent: a place in a region, or a few bytes that are copied.
 pub enum Bytes<'py> {
     Slice(LocalSlice),
     Inline(Bound<'py, PyBytes>),
 }
 
-impl Bytes<'_> {
-    pub fn source(&self) -> Source<'_> {
-        match self {
-            Self::Slice(slice) => Source::Region(slice.core()),
-            Self::Inline(bytes) => Source::Inline(bytes.as_bytes()),
+impl<'py> FromPyObject<'_, 'py> for Bytes<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(slice) = object.extract() {
+            return Ok(Self::Slice(slice));
         }
+        let expected = format!(
+            "a slice of a region (region[:]), or bytes, {INLINE_BYTES} at most, is expected, not"
+        );
+        match object.cast::<PyBytes>() {
+            Ok(bytes) if bytes.as_bytes().len() <= INLINE_BYTES => {
+                Ok(Self::Inline(bytes.to_owned()))
+            }
+            Ok(bytes) => {
+                let length = bytes.as_bytes().len();
+                Err(PyValueError::new_err(format!("{expected} {length} bytes")))
+            }
+            Err(_) => {
+                let kind = object.get_type().name()?;
+                Err(PyTypeError::new_err(format!("{expected} {kind}")))
+            }
+        }
+    }
+}
+
+impl Bytes<'_> {
+    /// Where they are, `place` telling where a slice is.
+    pub fn source(
+        &self,
+        place: impl FnOnce(LocalSlice) -> PyResult<CoreSlice>,
+    ) -> PyResult<Source<'_>> {
+        Ok(match self {
+            Self::Slice(slice) => Source::Region(place(*slice)?),
+            Self::Inline(bytes) => Source::Inline(bytes.as_bytes()),
+        })
     }
 }
 
@@ -71,12 +100,16 @@ pub struct Endpoint {
     core: Core,
     memory: RegionMap,
     /// The regions keep the memory that `memory` points to.
-    regions: HashMap<u16, Py<Region>>,
+    regions: Regions,
     default: ConnectionConfig,
     buffer: Vec<u8>,
 }
 
 impl Endpoint {
+    fn place(&self, py: Python<'_>, slice: LocalSlice) -> PyResult<CoreSlice> {
+        region::place(&self.regions, slice).ok_or_else(|| region::misplaced(py, slice))
+    }
+
     fn posted(py: Python<'_>, result: Result<(), PostError>) -> PyResult<()> {
         result.map_err(|error| errors::text(py, "PostError", error))
     }
@@ -110,14 +143,14 @@ impl Endpoint {
     #[pyo3(signature = (addresses, *, secret, profile="large", connections=None, accept=None, **settings))]
     fn new(
         py: Python<'_>,
-        addresses: Vec<String>,
+        addresses: settings::Addresses,
         secret: [u8; 32],
         profile: &str,
         connections: Option<usize>,
         accept: Option<&Bound<'_, PyDict>>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let config = settings::endpoint(py, &addresses, settings)?;
+        let config = settings::endpoint(py, &addresses.0, settings)?;
         let default = settings::connection(ConnectionConfig::default(), accept)?;
         let made = match profile {
             "small" => Core::small(config, default, secret, connections.unwrap_or(2)),
@@ -132,7 +165,7 @@ impl Endpoint {
         Ok(Self {
             core,
             memory: RegionMap::default(),
-            regions: HashMap::new(),
+            regions: Regions::new(),
             default,
             buffer: vec![0; room],
         })
@@ -141,24 +174,26 @@ impl Endpoint {
     /// Registers the memory of an object with a writable buffer, or so many new bytes.
     #[pyo3(signature = (memory, access="rwRWA", base=None))]
     fn register(
-        &mut self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         memory: &Bound<'_, PyAny>,
         access: &str,
         base: Option<u64>,
     ) -> PyResult<Py<Region>> {
+        let py = slf.py();
         let access = settings::access(py, access)?;
+        // This is Python's code, other threads' meanwhile, too: they may use the endpoint.
         let pinned = region::pin(memory)?;
+        let this = &mut *slf.try_borrow_mut()?;
         let base = base.unwrap_or(pinned.address as u64);
         let registered =
-            with!(&mut self.core, core => core.register(base, pinned.length as u64, access));
+            with!(&mut this.core, core => core.register(base, pinned.length as u64, access));
         let core = registered.map_err(|error| errors::text(py, "RegionError", error))?;
         let (start, length) = (pinned.address as *mut u8, pinned.length);
         let region = Py::new(py, Region::new(core, base, pinned, None))?;
         // SAFETY: the region holds an export of the buffer, so that it stays where it is, and `regions` keeps the region until after
         // `remove`. Rust has no reference to its bytes.
-        unsafe { self.memory.insert_raw(core.index, start, length) };
-        self.regions.insert(core.index.0, region.clone_ref(py));
+        unsafe { this.memory.insert_raw(core.index, start, length) };
+        this.regions.insert(core.index.0, region.clone_ref(py));
         Ok(region)
     }
 
@@ -187,14 +222,11 @@ impl Endpoint {
         &mut self,
         py: Python<'_>,
         now_ns: u64,
-        peer: Vec<String>,
+        peer: settings::Addresses,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<u32> {
         let config = settings::connection(self.default, settings)?;
-        let peer = peer
-            .iter()
-            .map(|text| settings::address(py, text))
-            .collect::<PyResult<Vec<_>>>()?;
+        let peer = peer.parsed(py)?;
         let asked =
             with!(&mut self.core, core => core.connect(Instant::from_nanos(now_ns), &peer, config));
         let handle = asked.map_err(|error| errors::text(py, "ConnectError", error))?;
@@ -214,6 +246,10 @@ impl Endpoint {
         ecn: u8,
         checksum_verified: bool,
     ) -> PyResult<Option<&'static str>> {
+        if ecn > Ecn::Ce as u8 {
+            let message = format!("ecn: two bits are expected, 0 to 3, not {ecn}");
+            return Err(PyValueError::new_err(message));
+        }
         let meta = ReceiveMeta {
             source: settings::address(py, source)?,
             plane,
@@ -287,7 +323,7 @@ impl Endpoint {
             fence,
         };
         let operation = Operation::Write {
-            local: local.source(),
+            local: local.source(|slice| self.place(py, slice))?,
             remote: remote.core(),
             immediate,
         };
@@ -316,7 +352,7 @@ impl Endpoint {
             fence,
         };
         let operation = Operation::Send {
-            local: local.source(),
+            local: local.source(|slice| self.place(py, slice))?,
             immediate,
         };
         self.post(py, now_ns, (connection, stream, id), operation, flags)
@@ -343,7 +379,7 @@ impl Endpoint {
             ..WorkFlags::default()
         };
         let operation = Operation::Read {
-            local: local.core(),
+            local: self.place(py, local)?,
             remote: remote.core(),
         };
         self.post(py, now_ns, (connection, stream, id), operation, flags)
@@ -371,7 +407,7 @@ impl Endpoint {
             ..WorkFlags::default()
         };
         let operation = Operation::FetchAdd {
-            local: local.core(),
+            local: self.place(py, local)?,
             remote: remote.core(),
             add,
         };
@@ -401,7 +437,7 @@ impl Endpoint {
             ..WorkFlags::default()
         };
         let operation = Operation::CompareSwap {
-            local: local.core(),
+            local: self.place(py, local)?,
             remote: remote.core(),
             compare,
             swap,
@@ -420,7 +456,7 @@ impl Endpoint {
         stream: u16,
     ) -> PyResult<()> {
         let queue = ReceiveQueue::Stream(ConnectionHandle::from_bits(connection), stream);
-        let local = local.core();
+        let local = self.place(py, local)?;
         Self::posted(
             py,
             with!(&mut self.core, core => core.post_receive(queue, &ReceiveRequest { id, local })),
@@ -436,7 +472,7 @@ impl Endpoint {
         local: LocalSlice,
         id: u64,
     ) -> PyResult<()> {
-        let local = local.core();
+        let local = self.place(py, local)?;
         let queue = ReceiveQueue::Shared(queue);
         Self::posted(
             py,

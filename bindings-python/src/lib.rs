@@ -6,6 +6,7 @@
 //! | `endpoint`, `core` | the core, stepped by hand |
 //! | `nic`, `connection` | the software NIC |
 //! | `region` | Python's memory, registered |
+//! | `packet` | datagrams, read |
 //! | `values`, `events`, `statistics`, `settings`, `errors`, `waiting` | what goes in and out of all of them |
 
 mod connection;
@@ -14,6 +15,7 @@ mod endpoint;
 mod errors;
 mod events;
 mod nic;
+mod packet;
 mod region;
 mod settings;
 mod simulate;
@@ -35,6 +37,8 @@ mod _metaroce {
     use super::events::{Closed, Connected, PlaneDown, PlaneUp, StreamFailed};
     #[pymodule_export]
     use super::nic::Nic;
+    #[pymodule_export]
+    use super::packet::packet_record;
     #[pymodule_export]
     use super::region::Region;
     #[pymodule_export]

@@ -2,44 +2,33 @@
 //! looks for signals now and then.
 
 use crate::connection::Connection;
-use crate::region::{self, Region};
+use crate::core::MOST_CONNECTIONS;
+use crate::region::{self, Region, Regions};
+use crate::settings::Addresses;
+use crate::values::LocalSlice;
 use crate::waiting::{Outcome, deadline, next_look};
 use crate::{errors, events, settings, statistics};
+use metaroce_core::LocalSlice as CoreSlice;
+use metaroce_core::config::ConfigError;
 use metaroce_soft::fault::FaultPlan;
 use metaroce_soft::{Connection as SoftConnection, Error, Nic as SoftNic, Phase};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Instant;
-
-/// One text or several.
-#[derive(FromPyObject)]
-enum OneOrMore {
-    One(String),
-    More(Vec<String>),
-}
-
-impl From<OneOrMore> for Vec<String> {
-    fn from(texts: OneOrMore) -> Self {
-        match texts {
-            OneOrMore::One(text) => vec![text],
-            OneOrMore::More(texts) => texts,
-        }
-    }
-}
 
 /// A NIC in software on ordinary UDP sockets.
 #[pyclass(frozen, module = "metaroce")]
 pub struct Nic {
     nic: RwLock<Option<SoftNic>>,
-    closed: Arc<AtomicBool>,
+    closed: AtomicBool,
+    listens: bool,
     addresses: Vec<SocketAddr>,
     /// Regions stay registered until they are deregistered, whoever else has them.
-    regions: Mutex<HashMap<u16, Py<Region>>>,
+    regions: Mutex<Regions>,
 }
 
 impl Nic {
@@ -56,15 +45,25 @@ impl Nic {
         called.ok_or_else(|| errors::nic(py, &Error::ShutDown))
     }
 
-    fn connection(&self, connection: SoftConnection) -> PyResult<Connection> {
-        let queue = {
-            let nic = self.nic.read().unwrap_or_else(PoisonError::into_inner);
-            nic.as_ref()
-                .map_or(Err(Error::ShutDown), SoftNic::create_queue)
-        };
-        let queue = queue.map_err(|error| Python::attach(|py| errors::nic(py, &error)))?;
+    fn connection(slf: &Bound<'_, Self>, connection: SoftConnection) -> PyResult<Connection> {
+        let py = slf.py();
+        let queue = slf.get().with(py, SoftNic::create_queue)?;
+        let queue = queue.map_err(|error| errors::nic(py, &error))?;
         connection.set_queues(&queue, &queue);
-        Ok(Connection::new(connection, queue, self.closed.clone()))
+        Ok(Connection::new(connection, queue, slf.clone().unbind()))
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// The place that a slice names among its regions.
+    pub fn place(&self, py: Python<'_>, slice: LocalSlice) -> PyResult<CoreSlice> {
+        let regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = region::place(&regions, slice);
+        drop(regions);
+        place.ok_or_else(|| region::misplaced(py, slice))
     }
 
     /// Takes the NIC out, so that it is no more for anybody.
@@ -93,7 +92,7 @@ impl Nic {
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
-        planes: OneOrMore,
+        planes: Addresses,
         faults: Option<&str>,
         listen: bool,
         connections: usize,
@@ -104,14 +103,17 @@ impl Nic {
         omit_checksum: bool,
         accept: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        if connections > MOST_CONNECTIONS {
+            return Err(errors::nic(py, &Error::Config(ConfigError::Connections)));
+        }
         let mut builder = SoftNic::builder()
             .listen(listen)
             .connections(connections)
             .entropies(entropies)
             .omit_checksum(omit_checksum)
             .background(true);
-        for text in Vec::from(planes) {
-            builder = builder.plane(settings::plane(py, &text)?);
+        for text in &planes.0 {
+            builder = builder.plane(settings::plane(py, text)?);
         }
         if let Some(faults) = faults {
             let plan = faults.parse::<FaultPlan>();
@@ -134,7 +136,8 @@ impl Nic {
         Ok(Self {
             addresses: nic.addresses().to_vec(),
             nic: RwLock::new(Some(nic)),
-            closed: Arc::default(),
+            closed: AtomicBool::new(false),
+            listens: listen,
             regions: Mutex::default(),
         })
     }
@@ -181,25 +184,22 @@ impl Nic {
     /// Connects to a peer, given its address on each plane, and waits until it is done.
     #[pyo3(signature = (peer, *, timeout=5.0, **settings))]
     fn connect(
-        &self,
-        py: Python<'_>,
-        peer: OneOrMore,
+        slf: &Bound<'_, Self>,
+        peer: Addresses,
         timeout: Option<f64>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Connection> {
-        let peer = Vec::from(peer)
-            .iter()
-            .map(|text| settings::address(py, text))
-            .collect::<PyResult<Vec<_>>>()?;
-        let config = self.with(py, SoftNic::connection_config)?;
+        let (py, this) = (slf.py(), slf.get());
+        let peer = peer.parsed(py)?;
+        let config = this.with(py, SoftNic::connection_config)?;
         let config = settings::connection(config, settings)?;
         let until = deadline(timeout)?;
-        let started = self.with(py, |nic| nic.start_connect(&peer, config))?;
+        let started = this.with(py, |nic| nic.start_connect(&peer, config))?;
         let connection = started.map_err(|error| errors::nic(py, &error))?;
         loop {
             let look = next_look(until);
             let phase = match look {
-                Some(look) => self.with(py, |nic| {
+                Some(look) => this.with(py, |nic| {
                     let at = Some(Instant::now() + look);
                     nic.progress_until(at, || connection.phase() != Phase::Opening);
                     connection.phase()
@@ -207,7 +207,7 @@ impl Nic {
                 None => connection.phase(),
             };
             let ended = match phase {
-                Phase::Open => return self.connection(connection),
+                Phase::Open => return Self::connection(slf, connection),
                 Phase::Closed(reason) => return Err(errors::nic(py, &Error::Closed(reason))),
                 Phase::Opening if look.is_none() => {
                     let message =
@@ -226,12 +226,17 @@ impl Nic {
 
     /// Takes a connection that a peer made, waiting for it.
     #[pyo3(signature = (*, timeout=None))]
-    fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Connection> {
+    fn accept(slf: &Bound<'_, Self>, timeout: Option<f64>) -> PyResult<Connection> {
+        let (py, this) = (slf.py(), slf.get());
+        if !this.listens {
+            let message = "listen: the NIC was made with listen=False, so that no peer can connect";
+            return Err(errors::text(py, "ConfigError", message));
+        }
         let until = deadline(timeout)?;
         loop {
             let look = next_look(until).unwrap_or_default();
-            match self.with(py, |nic| nic.accept(Some(look)))? {
-                Ok(connection) => return self.connection(connection),
+            match this.with(py, |nic| nic.accept(Some(look)))? {
+                Ok(connection) => return Self::connection(slf, connection),
                 Err(Error::TimedOut { .. }) if !look.is_zero() => py.check_signals()?,
                 Err(Error::TimedOut { .. }) => {
                     let message = format!("no peer connected within {} s", timeout.unwrap_or(0.0));
@@ -292,7 +297,7 @@ impl Nic {
     /// Whether the NIC was closed.
     #[getter]
     fn closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
+        self.is_closed()
     }
 
     const fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -313,7 +318,7 @@ impl Nic {
     }
 
     fn __repr__(&self) -> String {
-        let state = if self.closed() { ", closed" } else { "" };
+        let state = if self.is_closed() { ", closed" } else { "" };
         format!("Nic({}{state})", self.addresses().join(", "))
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::errors;
 use crate::values::{LocalSlice, RemoteAddress};
-use metaroce_core::Region as CoreRegion;
+use metaroce_core::{LocalSlice as CoreSlice, Region as CoreRegion};
 use metaroce_soft::MemoryRegion;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Memory that does not move or go away while `keeper` lives: it holds an export of the object's buffer.
@@ -47,13 +49,17 @@ pub struct Region {
     region: CoreRegion,
     base: u64,
     length: u64,
+    /// Which of all registrations in this process it is.
+    registration: u64,
     holder: Mutex<Option<Holder>>,
 }
 
 impl Region {
     pub fn new(region: CoreRegion, base: u64, pinned: Pinned, owner: Option<MemoryRegion>) -> Self {
+        static REGISTRATIONS: AtomicU64 = AtomicU64::new(0);
         Self {
             region,
+            registration: REGISTRATIONS.fetch_add(1, Ordering::Relaxed),
             base,
             length: pinned.length as u64,
             holder: Mutex::new(Some(Holder {
@@ -68,6 +74,23 @@ impl Region {
         self.region
     }
 
+    /// How many bytes there are from an offset on.
+    fn left(&self, py: Python<'_>, offset: u64) -> PyResult<u64> {
+        self.held(py, |_| ())?;
+        self.length.checked_sub(offset).ok_or_else(|| {
+            let message = format!("{offset} is not inside a region of {} bytes", self.length);
+            PyIndexError::new_err(message)
+        })
+    }
+
+    /// Looks at what it holds. Nothing of Python's may run under the lock: other threads would wait for it with the interpreter's.
+    fn held<R>(&self, py: Python<'_>, look: impl FnOnce(&Holder) -> R) -> PyResult<R> {
+        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = holder.as_ref().map(look);
+        drop(holder);
+        seen.ok_or_else(|| errors::text(py, "RegionError", "the region is deregistered already"))
+    }
+
     /// Lets the memory go. If the NIC knew the region it does not any more.
     pub fn release(&self) {
         let mut holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,8 +101,24 @@ impl Region {
     }
 }
 
-fn gone(py: Python<'_>) -> PyErr {
-    errors::text(py, "RegionError", "the region is deregistered already")
+/// An endpoint's or NIC's regions, by their index.
+pub type Regions = HashMap<u16, Py<Region>>;
+
+/// The place that a slice names among regions; nothing if its index is another region's here.
+pub fn place(regions: &Regions, slice: LocalSlice) -> Option<CoreSlice> {
+    let here = regions.get(&slice.region);
+    let here = here.map(|region| region.get().registration);
+    let other = here.is_some() && slice.registration.is_some() && here != slice.registration;
+    (!other).then(|| slice.core())
+}
+
+/// What there is to say of a slice without a place.
+pub fn misplaced(py: Python<'_>, slice: LocalSlice) -> PyErr {
+    let message = format!(
+        "not posted: local: region {} is another one here: the slice is of another endpoint's or NIC's region, or of one that was deregistered",
+        slice.region
+    );
+    errors::text(py, "PostError", message)
 }
 
 #[pymethods]
@@ -105,11 +144,7 @@ impl Region {
     /// Its bytes, as a memoryview, while it is registered.
     #[getter]
     fn memory(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*holder {
-            Some(holder) => Ok(holder.view.clone_ref(py)),
-            None => Err(gone(py)),
-        }
+        self.held(py, |holder| holder.view.clone_ref(py))
     }
 
     /// Its bytes as a NumPy array, without a copy.
@@ -129,10 +164,10 @@ impl Region {
 
     /// A place in it for this side's operations; without a length, all that is left.
     #[pyo3(signature = (offset=0, length=None))]
-    fn slice(&self, offset: u64, length: Option<u64>) -> PyResult<LocalSlice> {
-        let left = self.length.checked_sub(offset);
-        let length = length.or(left).unwrap_or(0);
-        if left.is_none_or(|left| length > left) {
+    fn slice(&self, py: Python<'_>, offset: u64, length: Option<u64>) -> PyResult<LocalSlice> {
+        let left = self.left(py, offset)?;
+        let length = length.unwrap_or(left);
+        if length > left {
             let message = format!(
                 "{length} bytes at {offset} are not inside a region of {} bytes",
                 self.length
@@ -145,25 +180,27 @@ impl Region {
             region: self.region.index.0,
             offset,
             length,
+            registration: Some(self.registration),
         })
     }
 
     /// A place in it as peers name it.
     #[pyo3(signature = (offset=0))]
-    const fn remote(&self, offset: u64) -> RemoteAddress {
-        RemoteAddress {
+    fn remote(&self, py: Python<'_>, offset: u64) -> PyResult<RemoteAddress> {
+        self.left(py, offset)?;
+        Ok(RemoteAddress {
             address: self.base.wrapping_add(offset),
             key: self.region.key,
-        }
+        })
     }
 
     /// `region[100:200]` is `region.slice(100, 100)`.
-    fn __getitem__(&self, range: &Bound<'_, PySlice>) -> PyResult<LocalSlice> {
+    fn __getitem__(&self, py: Python<'_>, range: &Bound<'_, PySlice>) -> PyResult<LocalSlice> {
         let range = range.indices(isize::try_from(self.length)?)?;
         if range.step != 1 {
             return Err(PyValueError::new_err("a slice of a region has step 1"));
         }
-        self.slice(range.start as u64, Some(range.slicelength as u64))
+        self.slice(py, range.start as u64, Some(range.slicelength as u64))
     }
 
     /// Bytes.
@@ -173,19 +210,12 @@ impl Region {
 
     /// Takes the right to reach it away from the NIC and from peers. (An endpoint that is stepped has a `deregister` for that.)
     fn deregister(&self, py: Python<'_>) -> PyResult<()> {
-        let holder = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*holder {
-            None => Err(gone(py)),
-            Some(Holder { owner: None, .. }) => {
-                let message = "the region is an endpoint's: call the endpoint's deregister";
-                Err(errors::text(py, "RegionError", message))
-            }
-            Some(_) => {
-                drop(holder);
-                self.release();
-                Ok(())
-            }
+        if self.held(py, |holder| holder.owner.is_none())? {
+            let message = "the region is an endpoint's: call the endpoint's deregister";
+            return Err(errors::text(py, "RegionError", message));
         }
+        self.release();
+        Ok(())
     }
 
     fn __repr__(&self) -> String {

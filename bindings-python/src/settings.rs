@@ -74,6 +74,33 @@ pub fn connection(
     Ok(config)
 }
 
+/// One address or several, one for each plane.
+pub struct Addresses(pub Vec<String>);
+
+impl FromPyObject<'_, '_> for Addresses {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if let Ok(one) = object.extract() {
+            return Ok(Self(vec![one]));
+        }
+        object.extract().map(Self).map_err(|_| {
+            let message = format!(
+                "an address such as \"192.0.2.1:4793\", or a list of them, one for each plane, is expected, not {}",
+                object.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string())
+            );
+            PyTypeError::new_err(message)
+        })
+    }
+}
+
+impl Addresses {
+    /// As addresses of a peer.
+    pub fn parsed(&self, py: Python<'_>) -> PyResult<Vec<SocketAddr>> {
+        self.0.iter().map(|text| address(py, text)).collect()
+    }
+}
+
 /// Settings of an endpoint.
 pub fn endpoint(
     py: Python<'_>,

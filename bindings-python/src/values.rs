@@ -2,17 +2,35 @@
 
 use metaroce_core::{Completion as CoreCompletion, LocalSlice as CoreSlice, RegionIndex};
 use pyo3::prelude::*;
+use std::hash::{Hash, Hasher};
 
 /// A place in a region of this side.
-#[pyclass(frozen, eq, hash, get_all, from_py_object, module = "metaroce")]
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[pyclass(frozen, eq, hash, from_py_object, module = "metaroce")]
+#[derive(Clone, Copy, Eq, Debug)]
 pub struct LocalSlice {
     /// The region's index.
+    #[pyo3(get)]
     pub region: u16,
     /// Bytes from its start.
+    #[pyo3(get)]
     pub offset: u64,
     /// Bytes.
+    #[pyo3(get)]
     pub length: u32,
+    /// The registration that it was made from, if it was made from one: others may have its index, here later, elsewhere at any time.
+    pub registration: Option<u64>,
+}
+
+impl PartialEq for LocalSlice {
+    fn eq(&self, other: &Self) -> bool {
+        self.core() == other.core()
+    }
+}
+
+impl Hash for LocalSlice {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.region, self.offset, self.length).hash(state);
+    }
 }
 
 #[pymethods]
@@ -23,6 +41,7 @@ impl LocalSlice {
             region,
             offset,
             length,
+            registration: None,
         }
     }
 
@@ -31,6 +50,7 @@ impl LocalSlice {
             region,
             offset,
             length,
+            ..
         } = self;
         format!("LocalSlice(region={region}, offset={offset}, length={length})")
     }

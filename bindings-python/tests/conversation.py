@@ -40,7 +40,7 @@ class Wire:
     sent: int = 0
     lost: int = 0
     flights: list[tuple[int, int, int, int, bytes]] = field(default_factory=list)
-    seen: list[bytes] = field(default_factory=list)
+    seen: list[tuple[int, bytes]] = field(default_factory=list)
 
     def random(self) -> int:
         """SplitMix64."""
@@ -57,7 +57,7 @@ class Wire:
 
     def send(self, now: int, to: int, port: int, data: bytes) -> None:
         self.digest(bytes([to]) + now.to_bytes(8, "little") + port.to_bytes(2, "little") + data)
-        self.seen.append(data)
+        self.seen.append((now, data))
         number = self.sent
         self.sent += 1
         r = self.random()

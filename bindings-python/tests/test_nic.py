@@ -99,9 +99,10 @@ def test_failures_say_what_failed() -> None:
             ours.write(mine[:], window.remote(), timeout=LONG)
         with pytest.raises(metaroce.OperationError, match="RemoteInvalidKey"):
             ours.read(mine[:], metaroce.RemoteAddress(0, 1), stream=1, timeout=LONG)
+        slice = mine[:]
         mine.deregister()
         with pytest.raises(metaroce.PostError, match="no region is registered"):
-            ours.write(mine[:], window.remote(), stream=2)
+            ours.write(slice, window.remote(), stream=2)
         with pytest.raises(metaroce.RegionError, match="already"):
             mine.deregister()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -9,8 +10,10 @@ import metaroce
 import metaroce.plot
 import numpy
 import pytest
+from conversation import Conversation
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from metaroce.scapy import Ack, Data, MetaRoCE
 
 SCENARIO = {
     "schema": 1,
@@ -64,6 +67,67 @@ def test_time_sequence_has_every_packet_of_the_sender(tmp_path: Path) -> None:
     trace.write_text("{}\n")
     with pytest.raises(ValueError, match="not a trace of version 1"):
         metaroce.plot.time_sequence(trace)
+
+
+def drawn(axes: Axes, style: str) -> list[tuple[float, float]]:
+    """The points with a marker, or of the lines that are stepped."""
+    lines = [line for line in axes.get_lines() if style in (line.get_marker(), line.get_drawstyle())]
+    return [point for line in lines for point in zip(xs(line), ys(line))]
+
+
+def test_time_sequence_of_endpoints_that_are_stepped_has_every_datagram() -> None:
+    """What is drawn, path by path, beside what another decoder reads in the same datagrams."""
+    conversation = Conversation(seed=1, loss_percent=20, rounds=4)
+    conversation.run()
+    seen = conversation.wire.seen
+    packets = [(time / 1e3, MetaRoCE(data)) for time, data in seen]
+    # The side that asks sends most; that which answers sends what was read.
+    (first, most), (second, fewer) = Counter(packet.connection for _, packet in packets if Data in packet).most_common()
+    assert most > fewer > 10
+    for connection, other in ((first, second), (second, first)):
+        for path in range(4):
+            axes = metaroce.plot.time_sequence(seen, connection=connection, paths=[path])
+            for marker, again in ((".", False), ("x", True)):
+                assert drawn(axes, marker) == [
+                    (time, packet.psn)
+                    for time, packet in packets
+                    if Data in packet
+                    and (packet.connection, packet.path) == (connection, path)
+                    and bool(packet.flags.RETRANSMISSION) == again
+                ]
+            blocks = [
+                (time, block)
+                for time, packet in packets
+                if Ack in packet and packet.connection == other
+                for block in (packet, *packet[Ack].blocks)
+            ]
+            acknowledged = [(time, block.psn) for time, block in blocks if block.path == path]
+            assert drawn(axes, "steps-post") == acknowledged != []
+            assert not drawn(axes, "o")
+    whole = metaroce.plot.time_sequence(seen)
+    assert points(whole, ".") + points(whole, "x") == most and points(whole, "x") > 5
+    assert whole.get_title().startswith(f"connection {first:#x}")
+    # With a third connection nothing tells whose acknowledgments are whose.
+    stranger = next(packet for _, packet in packets if Ack in packet)
+    stranger.connection ^= 1
+    stranger.crc = None
+    mixed = metaroce.plot.time_sequence([*seen, (conversation.now, bytes(stranger))])
+    assert points(mixed, ".") == points(whole, ".") and not drawn(mixed, "steps-post")
+
+
+def test_what_is_no_capture_is_named_with_its_place() -> None:
+    conversation = Conversation(seed=1, loss_percent=0, rounds=1)
+    conversation.run()
+    seen = conversation.wire.seen
+    for wrong in ((1.5, b"x"), (5, "text"), (5, b""), b"bytes alone", 7, (1, 2, 3)):
+        with pytest.raises((TypeError, ValueError), match=r"^\[2\]: an event, or a time in nanoseconds"):
+            metaroce.plot.time_sequence([*seen[:2], wrong])  # type: ignore[arg-type]
+    noise = metaroce.plot.events([(5, b"noise")])
+    assert noise == [{"time": 5, "name": "datagram", "data": {"kind": "malformed", "error": "truncated"}}]
+    with pytest.raises(ValueError, match="no data packets"):
+        metaroce.plot.time_sequence([(5, b"noise")])
+    with pytest.raises(ValueError, match="no data packets of host 3"):
+        metaroce.plot.time_sequence(seen, host=3)
 
 
 def test_loss_sweep_draws_medians() -> None:

@@ -55,7 +55,7 @@ def datagrams() -> list[bytes]:
     for seed in range(30):
         conversation = Conversation(seed=seed, loss_percent=20, rounds=2)
         conversation.run()
-        seen += conversation.wire.seen
+        seen += [data for _, data in conversation.wire.seen]
     return seen
 
 
@@ -75,7 +75,7 @@ def test_the_cores_datagrams_come_out_as_they_went_in(datagrams: list[bytes]) ->
 def test_fields_are_what_was_meant() -> None:
     conversation = Conversation(seed=1, loss_percent=0, rounds=1)
     conversation.run()
-    packets = [MetaRoCE(datagram) for datagram in conversation.wire.seen]
+    packets = [MetaRoCE(datagram) for _, datagram in conversation.wire.seen]
     init = packets[0][wire.Init]
     assert (init.paths, init.planes, init.window, init.streams, init.messages) == (4, 1, 256, 2, 2)
     assert init.addresses[0].address == "::ffff:192.0.2.1" and init.addresses[0].port == 4793

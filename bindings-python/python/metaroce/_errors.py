@@ -67,7 +67,13 @@ class ConnectionClosed(MetaroceError, ConnectionError):
 
 
 class TimedOut(MetaroceError, TimeoutError):
-    """It took longer than was allowed. What was posted is still under way: it can be waited for again."""
+    """It took longer than was allowed. What was posted is still under way: it can be waited for again, by ``id``, its number."""
+
+    id: Optional[int]
+
+    def __init__(self, text: str, id: Optional[int] = None) -> None:
+        super().__init__(text)
+        self.id = id
 
 
 class NicError(MetaroceError, OSError):

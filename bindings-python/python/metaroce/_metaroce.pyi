@@ -27,6 +27,7 @@ __all__ = [
     "StreamFailed",
     "Table",
     "crc32c",
+    "packet_record",
     "simulate",
     "to_toml",
 ]
@@ -192,7 +193,7 @@ class Datagram:
 class Endpoint:
     def __new__(
         cls,
-        addresses: list[str],
+        addresses: Union[str, list[str]],
         *,
         secret: bytes,
         profile: str = "large",
@@ -205,7 +206,7 @@ class Endpoint:
     ) -> Region: ...
     def deregister(self, region: Region) -> None: ...
     def connect(
-        self, now_ns: int, peer: list[str], **settings: Unpack[ConnectionSettings]
+        self, now_ns: int, peer: Union[str, list[str]], **settings: Unpack[ConnectionSettings]
     ) -> int: ...
     def handle_datagram(
         self,
@@ -441,3 +442,4 @@ def simulate(
 ) -> tuple[dict[str, Any], dict[str, Table], Optional[BaseException]]: ...
 def to_toml(scenario: dict[str, Any]) -> str: ...
 def crc32c(data: bytes) -> int: ...
+def packet_record(data: bytes) -> dict[str, Any]: ...

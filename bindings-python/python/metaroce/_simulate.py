@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from . import _metaroce
-from ._errors import Interrupted
+from ._errors import Interrupted, ScenarioError
 from ._metaroce import Table
 
 
@@ -90,8 +91,12 @@ def simulate(
         OSError: a file cannot be read or written.
     """
     name, text, folder = _source(scenario)
-    pairs = list((settings or {}).items())
-    path = None if trace is None else Path(trace)
+    if settings is not None and not isinstance(settings, Mapping):
+        raise TypeError(f"settings: a dictionary of keys and values is expected, not {type(settings).__name__}")
+    pairs = list(_plain(settings or {}, "").items())
+    path = None if trace is None else Path(_path("trace", trace, "a path"))
+    if not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"progress: True, False or a function is expected, not {type(progress).__name__}")
     if progress is True:
         with _Bar() as bar:
             parts = _metaroce.simulate(name, text, folder, pairs, seed, bar.show, path)
@@ -114,11 +119,45 @@ def simulate(
 def _source(scenario: Scenario) -> tuple[str, str, Path]:
     """The name, text and folder of a scenario."""
     if isinstance(scenario, Mapping):
-        return "<dict>", _metaroce.to_toml(dict(scenario)), Path()
-    if isinstance(scenario, str) and "\n" in scenario:
+        return "<dict>", _metaroce.to_toml(_plain(scenario, "")), Path()
+    if isinstance(scenario, str) and ("\n" in scenario or not scenario):
         return "<text>", scenario, Path()
-    path = Path(scenario)
-    return str(path), path.read_text(encoding="utf-8"), path.parent
+    path = Path(_path("scenario", scenario, "a path, a text or a dictionary"))
+    try:
+        return str(path), path.read_text(encoding="utf-8"), path.parent
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{path}: not UTF-8: {error}") from None
+
+
+def _path(name: str, path: Any, expected: str) -> str:
+    try:
+        place = os.fspath(path)
+    except TypeError:
+        place = None
+    if not isinstance(place, str):
+        raise TypeError(f"{name}: {expected} is expected, not {type(path).__name__}")
+    return place
+
+
+def _plain(value: Any, key: str) -> Any:
+    """A value of a scenario without classes of Python or NumPy: what cannot be one is named with its key."""
+    if isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, numbers.Integral):
+        number = int(value)
+        if not -(2**63) <= number < 2**63:
+            raise ScenarioError(f"{key}: {number} does not fit in 64 bits", key=key)
+        return number
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if isinstance(value, Mapping):
+        for name in value:
+            if not isinstance(name, str):
+                raise ScenarioError(f"{key}: a key is a text, not {name!r}".lstrip(": "), key=key)
+        return {name: _plain(item, f"{key}.{name}".lstrip(".")) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, f"{key}.{index}") for index, item in enumerate(value)]
+    raise ScenarioError(f"{key}: {value!r} cannot be in a scenario ({type(value).__name__})", key=key)
 
 
 class _Bar:

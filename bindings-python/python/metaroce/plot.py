@@ -1,8 +1,10 @@
-"""Plots of simulations (extra ``plot``: matplotlib). Each draws on ``axes``, or on new ones, and returns them."""
+"""Plots of simulations, and of endpoints that are stepped by hand (extra ``plot``: matplotlib). Each draws on ``axes``, or on new ones,
+and returns them."""
 
 from __future__ import annotations
 
 import json
+import operator
 import os
 import statistics
 from collections import Counter
@@ -13,21 +15,39 @@ from typing import Any, Callable, Optional, Union
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from ._metaroce import Datagram, packet_record
 from ._simulate import Result
 
-Trace = Union[str, "os.PathLike[str]", Iterable[Mapping[str, Any]]]
+Captured = Iterable[tuple[int, Union[bytes, Datagram]]]
+"""Datagrams as one place saw them, each with the time in nanoseconds."""
+Trace = Union[str, "os.PathLike[str]", Iterable[Mapping[str, Any]], Captured]
 Figure = Union[str, Callable[[Result], float]]
 
 
 def events(trace: Trace) -> list[Mapping[str, Any]]:
-    """The events of a trace (docs/trace.md): a file that :func:`metaroce.simulate` wrote, or the events themselves."""
+    """The events of a trace (docs/trace.md): a file that :func:`metaroce.simulate` wrote, the events themselves, or datagrams with their
+    times, of which each becomes an event ``datagram`` whose data is what the core reads in it."""
     if not isinstance(trace, (str, os.PathLike)):
-        return list(trace)
+        return [
+            event if isinstance(event, Mapping) else _datagram(index, event) for index, event in enumerate(trace)
+        ]
     with Path(trace).open(encoding="utf-8") as lines:
         header = json.loads(next(lines, "{}"))
         if header.get("metaroce_trace") != 1:
             raise ValueError(f"{trace} is not a trace of version 1")
         return [json.loads(line) for line in lines]
+
+
+def _datagram(index: int, moment: Any) -> Mapping[str, Any]:
+    try:
+        time, data = moment
+        time = operator.index(time)
+        record = packet_record(data.data if isinstance(data, Datagram) else data)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"[{index}]: an event, or a time in nanoseconds and the bytes of a datagram, is expected: {error}"
+        ) from None
+    return {"time": time, "name": "datagram", "data": record}
 
 
 def time_sequence(
@@ -42,8 +62,9 @@ def time_sequence(
     way (circles), and how far they were acknowledged (lines).
 
     Args:
-        trace: a file or its events.
-        host: the sender; if not given, that which sent most.
+        trace: a file or its events; or ``[(time_ns, datagram), ...]``, the bytes that an endpoint sent and received. These do not tell
+            what was lost, and how far packets were acknowledged only if they are of a single connection.
+        host: the sender, if it is a simulation's; if not given, that which sent most.
         connection: the id in its packets; if not given, that with most.
         paths: only these.
     """
@@ -51,19 +72,33 @@ def time_sequence(
     sent = [
         (event, event["data"])
         for event in happened
-        if event["name"] == "transport:packet_sent" and event["data"].get("kind") == "data"
+        if event["name"] in ("transport:packet_sent", "datagram") and event["data"].get("kind") == "data"
     ]
     if not sent:
         raise ValueError("the trace has no data packets (of a transport that has paths)")
     if host is None:
-        host = Counter(data["source"] for _, data in sent).most_common(1)[0][0]
-    sent = [(event, data) for event, data in sent if data["source"] == host]
+        host = Counter(data.get("source") for _, data in sent).most_common(1)[0][0]
+    sent = [(event, data) for event, data in sent if data.get("source") == host]
     if connection is None and sent:
         connection = Counter(data["connection"] for _, data in sent).most_common(1)[0][0]
     sent = [(event, data) for event, data in sent if data["connection"] == connection]
     if not sent:
         raise ValueError(f"the trace has no data packets of host {host}, connection {connection}")
-    peer, first = sent[0][1]["destination"], sent[0][0]["time"]
+    peer, first = sent[0][1].get("destination"), sent[0][0]["time"]
+    # A datagram has the id of whom it is for: those to the sender itself have another.
+    own = {
+        event["data"]["connection"]
+        for event in happened
+        if event["name"] == "datagram" and event["data"].get("blocks")
+    } - {connection}
+
+    def acknowledges(event: Mapping[str, Any]) -> bool:
+        data = event["data"]
+        if event["name"] == "datagram":
+            return own == {data.get("connection")}
+        to_host = event["name"] == "transport:packet_received" and event.get("host") == host
+        return bool(to_host and data.get("source") == peer and event["time"] >= first)
+
     wanted = sorted({data["path"] for _, data in sent} if paths is None else set(paths))
 
     lost: dict[int, list[tuple[float, int]]] = {}
@@ -74,10 +109,9 @@ def time_sequence(
             packet = event["data"].get("packet", {})
             if packet.get("kind") == "data" and packet.get("connection") == connection:
                 lost.setdefault(packet["path"], []).append((time, packet["psn"]))
-        elif event["name"] == "transport:packet_received" and event.get("host") == host:
-            if event["data"].get("source") == peer and event["time"] >= first:
-                for block in event["data"].get("blocks", []):
-                    acknowledged.setdefault(block["path"], []).append((time, block["cumulative"]))
+        elif acknowledges(event):
+            for block in event["data"].get("blocks", []):
+                acknowledged.setdefault(block["path"], []).append((time, block["cumulative"]))
 
     axes = axes if axes is not None else plt.subplots()[1]
     colours = plt.get_cmap("tab10" if len(wanted) <= 10 else "viridis", max(len(wanted), 10))
@@ -99,7 +133,11 @@ def time_sequence(
             axes.plot(*zip(*lost[path]), "o", color=colour, markersize=9, fillstyle="none")
     axes.set_xlabel("time, us")
     axes.set_ylabel("sequence number on the path")
-    axes.set_title(f"host {host} to {peer}: x sent again, o lost, - acknowledged", fontsize="medium")
+    if host is None:
+        title = f"connection {connection:#x}: x sent again, - acknowledged"
+    else:
+        title = f"host {host} to {peer}: x sent again, o lost, - acknowledged"
+    axes.set_title(title, fontsize="medium")
     if len(wanted) <= 10:
         axes.legend(fontsize="small")
     return axes
