@@ -94,7 +94,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "python",
-        about: "the Python package from its wheel: types, tests, README, notebooks; pip install from the folder",
+        about: "the Python package from its wheel: types, tests, README, notebooks; pip install from the folder and from the source archive",
         run: python::run,
     },
     Step {
