@@ -181,13 +181,17 @@ static void faults(void)
 
 int main(void)
 {
+    mr_connection_config config;
     mr_address address;
     server = make(1, "in.reorder=5%:300us,seed=5");
     client = make(0, "out.loss=4%,in.duplicate=100%,seed=6");
     EXPECT(1, mr_nic_addresses(server, &address, 1));
     EXPECT(MR_OK, mr_nic_register(client, out, sizeof out, 0, &out_region));
     EXPECT(MR_OK, mr_nic_register(server, in, sizeof in, MR_ACCESS_LOCAL_WRITE, &in_region));
-    EXPECT(MR_OK, mr_nic_connect(client, &address, 1, NULL, MR_FOREVER, &connection));
+    /* However long the machine leaves this program alone. */
+    EXPECT(MR_OK, mr_nic_connection_config(client, &config));
+    config.failure_timeout_ns = UINT64_C(3600000000000);
+    EXPECT(MR_OK, mr_nic_connect(client, &address, 1, &config, MR_FOREVER, &connection));
     /* The acceptor has it when it has heard of the initiator again. */
     while (mr_nic_accept(server, 0, &incoming, NULL) != MR_OK)
         mr_nic_progress(client);

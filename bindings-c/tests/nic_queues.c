@@ -80,6 +80,7 @@ static void refusals(void)
 
 int main(void)
 {
+    mr_connection_config config;
     mr_address address;
     nics[0] = make(0);
     nics[1] = make(1);
@@ -89,7 +90,10 @@ int main(void)
                                       &regions[side]));
     EXPECT(FIRST, mr_nic_create_queue(nics[0]));
     EXPECT(SECOND, mr_nic_create_queue(nics[0]));
-    EXPECT(MR_OK, mr_nic_connect(nics[0], &address, 1, NULL, MR_FOREVER, &connections[0]));
+    /* However long the machine leaves this program alone. */
+    EXPECT(MR_OK, mr_nic_connection_config(nics[0], &config));
+    config.failure_timeout_ns = UINT64_C(3600000000000);
+    EXPECT(MR_OK, mr_nic_connect(nics[0], &address, 1, &config, MR_FOREVER, &connections[0]));
     while (mr_nic_accept(nics[1], 0, &connections[1], NULL) != MR_OK)
         mr_nic_progress(nics[0]);
     refusals();
