@@ -2379,7 +2379,7 @@ int32_t mr_nic_poll(const struct mr_nic *nic,
 /**
  * Takes one completion from a queue, waiting for it. Without a background thread this makes progress meanwhile.
  *
- * Errors: `MR_ERROR_TIMED_OUT`; `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+ * Errors: `MR_ERROR_TIMED_OUT`; `MR_ERROR_BAD_ARGUMENT` if there is no such queue; `MR_ERROR_INTERNAL` if the NIC's thread has ended by a bug.
  */
 int32_t mr_nic_wait(const struct mr_nic *nic,
                     uint32_t queue,

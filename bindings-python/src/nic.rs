@@ -53,9 +53,10 @@ impl Nic {
         Ok(Connection::new(connection, queue, slf.clone().unbind()))
     }
 
-    /// Whether it was closed.
+    /// Whether it was closed, or its thread has ended by a bug.
     pub fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
+        let ended = |nic: &Option<SoftNic>| nic.as_ref().is_some_and(SoftNic::is_shut_down);
+        self.closed.load(Ordering::Relaxed) || self.nic.try_read().is_ok_and(|nic| ended(&nic))
     }
 
     /// The place that a slice names among its regions.

@@ -82,7 +82,7 @@ pub enum Error {
         /// How many wait.
         unpolled: usize,
     },
-    /// The NIC was shut down.
+    /// The NIC was shut down, or its thread ended by a panic.
     #[error("the NIC has been shut down")]
     ShutDown,
     /// A system call failed.

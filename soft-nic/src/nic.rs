@@ -69,6 +69,12 @@ impl Nic {
         })
     }
 
+    /// Whether nothing happens any more, though it was not told to shut down: its thread ended by a panic.
+    #[must_use]
+    pub fn is_shut_down(&self) -> bool {
+        self.shared.is_stopped()
+    }
+
     /// The address on which each plane receives.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
@@ -357,5 +363,28 @@ impl Nic {
 impl Drop for Nic {
     fn drop(&mut self) {
         self.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_a_bug_has_ended() {
+        let nic = Nic::builder()
+            .plane((IpAddr::V4(Ipv4Addr::LOCALHOST), 0).into())
+            .build()
+            .unwrap();
+        std::thread::scope(|scope| {
+            let accepting = scope.spawn(|| nic.accept(None));
+            let waiting = scope.spawn(|| nic.completions().wait(None));
+            let ended = scope.spawn(|| nic.shared.or_stop(|| panic!("planted")));
+            assert!(ended.join().is_err());
+            assert!(matches!(accepting.join().unwrap(), Err(Error::ShutDown)));
+            assert!(waiting.join().unwrap().is_none());
+        });
+        assert!(nic.is_shut_down());
     }
 }

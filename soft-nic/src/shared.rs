@@ -238,6 +238,22 @@ impl Shared {
 
     /// What the background thread does until [`Self::stop`].
     pub(crate) fn run(&self) {
+        self.or_stop(|| self.serve());
+    }
+
+    /// Runs what others wait for. If it ends by a panic, which only a bug brings, nobody waits in vain.
+    pub(crate) fn or_stop(&self, work: impl FnOnce()) {
+        struct Stop<'a>(&'a Shared);
+        impl Drop for Stop<'_> {
+            fn drop(&mut self) {
+                self.0.stop();
+            }
+        }
+        let _stop = Stop(self);
+        work();
+    }
+
+    fn serve(&self) {
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let mut idle_since: Option<Instant> = None;
         while !self.is_stopped() {

@@ -86,8 +86,8 @@ fn failed(error: &Error) -> mr_error {
         Error::Region(error) => (*error).into(),
         Error::Post(error) => (*error).into(),
         Error::CompletionQueueFull { .. } => MR_ERROR_COMPLETIONS_FULL,
-        // Freeing is what shuts a NIC down, and nobody may use it then.
-        Error::ShutDown => MR_ERROR_NOT_AN_OBJECT,
+        // Freeing is what shuts a NIC down, and nobody may use it then: else it was a bug that ended its thread.
+        Error::ShutDown => MR_ERROR_INTERNAL,
         _ => MR_ERROR_SYSTEM,
     };
     detailed(error, code)

@@ -102,7 +102,7 @@ pub unsafe extern "C" fn mr_nic_poll(
 
 /// Takes one completion from a queue, waiting for it. Without a background thread this makes progress meanwhile.
 ///
-/// Errors: `MR_ERROR_TIMED_OUT`; `MR_ERROR_BAD_ARGUMENT` if there is no such queue.
+/// Errors: `MR_ERROR_TIMED_OUT`; `MR_ERROR_BAD_ARGUMENT` if there is no such queue; `MR_ERROR_INTERNAL` if the NIC's thread has ended by a bug.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mr_nic_wait(
     nic: *const mr_nic,
@@ -113,10 +113,13 @@ pub unsafe extern "C" fn mr_nic_wait(
     guard_nic(nic, || {
         writable(completion)?;
         // SAFETY: the caller's promise (see the crate's documentation).
-        let queue = unsafe { open(nic) }?.queue(queue)?;
-        let taken = queue
-            .wait(timeout(timeout_ns))
-            .ok_or(mr_error::MR_ERROR_TIMED_OUT)?;
+        let nic = unsafe { open(nic) }?;
+        let taken = nic.queue(queue)?.wait(timeout(timeout_ns));
+        let taken = taken.ok_or(if nic.nic.is_shut_down() {
+            mr_error::MR_ERROR_INTERNAL
+        } else {
+            mr_error::MR_ERROR_TIMED_OUT
+        })?;
         // SAFETY: as above.
         unsafe { write(completion, mr_completion::of(&taken)) }?;
         Ok(0)
