@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "check.h"
+#include "nics.h"
 
 enum { MESSAGES = 200, SIZE = 12000, AHEAD = 8 };
 
@@ -14,19 +14,6 @@ static mr_nic *server, *client;
 static mr_region out_region, in_region;
 static uint32_t connection, incoming;
 static uint32_t posted, buffers;
-
-static mr_nic *make(uint8_t background, const char *faults)
-{
-    mr_nic_config config;
-    mr_nic *nic;
-    memset(&config, 0, sizeof config);
-    EXPECT(MR_OK, mr_address_ipv4(&config.addresses[0], 127, 0, 0, 1, 0));
-    config.planes = 1;
-    config.listen = config.background = background;
-    config.faults = faults;
-    EXPECT(MR_OK, mr_nic_create(&config, &nic));
-    return nic;
-}
 
 static int readable(int descriptor, int timeout_ms)
 {
@@ -163,7 +150,7 @@ static void faults(void)
 {
     mr_fault_counts sent, received, none;
     mr_connection_statistics statistics;
-    mr_nic *plain = make(0, NULL);
+    mr_nic *plain = nic_make(0, NULL);
     EXPECT(MR_OK, mr_nic_fault_counts(client, 0, &sent));
     EXPECT(MR_OK, mr_nic_fault_counts(client, 1, &received));
     CHECK(sent.packets > MESSAGES && sent.lost > 0 && sent.duplicated == 0 && sent.reordered == 0);
@@ -181,20 +168,11 @@ static void faults(void)
 
 int main(void)
 {
-    mr_connection_config config;
-    mr_address address;
-    server = make(1, "in.reorder=5%:300us,seed=5");
-    client = make(0, "out.loss=4%,in.duplicate=100%,seed=6");
-    EXPECT(1, mr_nic_addresses(server, &address, 1));
+    server = nic_make(1, "in.reorder=5%:300us,seed=5");
+    client = nic_make(0, "out.loss=4%,in.duplicate=100%,seed=6");
     EXPECT(MR_OK, mr_nic_register(client, out, sizeof out, 0, &out_region));
     EXPECT(MR_OK, mr_nic_register(server, in, sizeof in, MR_ACCESS_LOCAL_WRITE, &in_region));
-    /* However long the machine leaves this program alone. */
-    EXPECT(MR_OK, mr_nic_connection_config(client, &config));
-    config.failure_timeout_ns = UINT64_C(3600000000000);
-    EXPECT(MR_OK, mr_nic_connect(client, &address, 1, &config, MR_FOREVER, &connection));
-    /* The acceptor has it when it has heard of the initiator again. */
-    while (mr_nic_accept(server, 0, &incoming, NULL) != MR_OK)
-        mr_nic_progress(client);
+    nic_connected(client, server, &connection, &incoming);
     loop();
     waking();
     faults();

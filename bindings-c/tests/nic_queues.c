@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "check.h"
+#include "nics.h"
 
 enum { NIC, FIRST, SECOND, QUEUES };
 
@@ -12,18 +12,6 @@ static uint8_t bytes[2][4096];
 static mr_nic *nics[2];
 static mr_region regions[2];
 static uint32_t connections[2];
-
-static mr_nic *make(uint8_t background)
-{
-    mr_nic_config config;
-    mr_nic *nic;
-    memset(&config, 0, sizeof config);
-    EXPECT(MR_OK, mr_address_ipv4(&config.addresses[0], 127, 0, 0, 1, 0));
-    config.planes = 1;
-    config.listen = config.background = background;
-    EXPECT(MR_OK, mr_nic_create(&config, &nic));
-    return nic;
-}
 
 static void send(unsigned side, uint16_t stream, uint64_t id)
 {
@@ -80,22 +68,14 @@ static void refusals(void)
 
 int main(void)
 {
-    mr_connection_config config;
-    mr_address address;
-    nics[0] = make(0);
-    nics[1] = make(1);
-    EXPECT(1, mr_nic_addresses(nics[1], &address, 1));
+    nics[0] = nic_make(0, NULL);
+    nics[1] = nic_make(1, NULL);
     for (unsigned side = 0; side < 2; side++)
         EXPECT(MR_OK, mr_nic_register(nics[side], bytes[side], sizeof bytes[side], MR_ACCESS_LOCAL_WRITE,
                                       &regions[side]));
     EXPECT(FIRST, mr_nic_create_queue(nics[0]));
     EXPECT(SECOND, mr_nic_create_queue(nics[0]));
-    /* However long the machine leaves this program alone. */
-    EXPECT(MR_OK, mr_nic_connection_config(nics[0], &config));
-    config.failure_timeout_ns = UINT64_C(3600000000000);
-    EXPECT(MR_OK, mr_nic_connect(nics[0], &address, 1, &config, MR_FOREVER, &connections[0]));
-    while (mr_nic_accept(nics[1], 0, &connections[1], NULL) != MR_OK)
-        mr_nic_progress(nics[0]);
+    nic_connected(nics[0], nics[1], &connections[0], &connections[1]);
     refusals();
     for (uint32_t queue = 0; queue < QUEUES; queue++)
         EXPECT(1, mr_nic_arm(nics[0], queue, 0));

@@ -297,7 +297,7 @@ impl Connection {
     /// Waits until the connection is over and says why it ended.
     ///
     /// # Errors
-    /// [`Error::TimedOut`].
+    /// [`Error::TimedOut`], or [`Error::ShutDown`].
     pub fn wait_closed(&self, timeout: Duration) -> Result<CloseReason, Error> {
         let mut reason = None;
         self.shared.wait_until(Some(Instant::now() + timeout), |_| {
@@ -306,10 +306,7 @@ impl Connection {
             }
             reason.is_some()
         });
-        reason.ok_or(Error::TimedOut {
-            what: "closing the connection",
-            after: timeout,
-        })
+        reason.ok_or_else(|| self.shared.in_vain("closing the connection", timeout))
     }
 
     /// The connection's figures; after its end, the last.

@@ -185,7 +185,7 @@ impl Nic {
     /// Connects to a peer and waits until it is done.
     ///
     /// # Errors
-    /// As [`Self::start_connect`]; [`Error::Closed`] if the peer refused or no path answers; [`Error::TimedOut`].
+    /// As [`Self::start_connect`]; [`Error::Closed`] if the peer refused or no path answers; [`Error::TimedOut`]; [`Error::ShutDown`].
     pub fn connect(
         &self,
         peer: &[SocketAddr],
@@ -203,10 +203,7 @@ impl Nic {
             Phase::Opening => {
                 // The only error is that it is gone already.
                 let _ = connection.close(CloseMode::Abort(ABORT_SHUT_DOWN));
-                Err(Error::TimedOut {
-                    what: "connecting",
-                    after: timeout,
-                })
+                Err(self.shared.in_vain("connecting", timeout))
             }
         }
     }
@@ -229,11 +226,10 @@ impl Nic {
                 shared: self.shared.clone(),
                 link,
             }),
-            None if self.shared.is_stopped() => Err(Error::ShutDown),
-            None => Err(Error::TimedOut {
-                what: "waiting for a connection",
-                after: timeout.unwrap_or_default(),
-            }),
+            None => {
+                let after = timeout.unwrap_or_default();
+                Err(self.shared.in_vain("waiting for a connection", after))
+            }
         }
     }
 
@@ -377,13 +373,25 @@ mod tests {
             .plane((IpAddr::V4(Ipv4Addr::LOCALHOST), 0).into())
             .build()
             .unwrap();
+        let silent = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let peer = [silent.local_addr().unwrap()];
+        let long = Duration::from_secs(3_600);
+        let patient = ConnectionConfig {
+            failure_timeout: metaroce_core::Duration::from_millis(3_600_000),
+            ..nic.connection_config()
+        };
+        let opening = nic.start_connect(&peer, patient).unwrap();
         std::thread::scope(|scope| {
             let accepting = scope.spawn(|| nic.accept(None));
             let waiting = scope.spawn(|| nic.completions().wait(None));
+            let connecting = scope.spawn(|| nic.connect(&peer, patient, long));
+            let closing = scope.spawn(|| opening.wait_closed(long));
             let ended = scope.spawn(|| nic.shared.or_stop(|| panic!("planted")));
             assert!(ended.join().is_err());
             assert!(matches!(accepting.join().unwrap(), Err(Error::ShutDown)));
             assert!(waiting.join().unwrap().is_none());
+            assert!(matches!(connecting.join().unwrap(), Err(Error::ShutDown)));
+            assert!(matches!(closing.join().unwrap(), Err(Error::ShutDown)));
         });
         assert!(nic.is_shut_down());
     }

@@ -1,6 +1,7 @@
 //! The lock around the driver, and how threads wait for it to get somewhere.
 
 use crate::driver::{Driver, Pass};
+use crate::error::Error;
 use crate::socket::UdpPort;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -187,6 +188,15 @@ impl Shared {
                 .wait_timeout(driver, left.min(LONGEST_SLEEP))
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
+        }
+    }
+
+    /// Why a wait brought nothing.
+    pub(crate) fn in_vain(&self, what: &'static str, after: Duration) -> Error {
+        if self.is_stopped() {
+            Error::ShutDown
+        } else {
+            Error::TimedOut { what, after }
         }
     }
 

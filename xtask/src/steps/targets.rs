@@ -32,7 +32,7 @@ pub fn linkcheck() -> Result<()> {
             nothing_forbidden(target, small)?;
         }
         for (feature, symbol) in SELF_TESTS {
-            let found = link(target, Some(feature), false)?.forbidden()?;
+            let found = link(target, Some(feature))?.forbidden()?;
             if !found.iter().any(|line| line.contains(symbol)) {
                 bail!("{target}: the check does not see what `{feature}` puts in");
             }
@@ -47,7 +47,7 @@ pub fn linkcheck() -> Result<()> {
 
 /// As the core is, or as small as it can be: what a panic needs may be gone only because of what is inlined.
 fn nothing_forbidden(target: &str, small: bool) -> Result<()> {
-    let firmware = link(target, small.then_some("small"), small)?;
+    let firmware = link(target, small.then_some(SMALL))?;
     let sizes = firmware.sizes()?;
     println!("{target}{}: {sizes}", if small { ", small" } else { "" });
     if sizes.text < LEAST_TEXT {
@@ -68,6 +68,9 @@ fn nothing_forbidden(target: &str, small: bool) -> Result<()> {
 /// A datagram path cannot be smaller than this, in bytes.
 const LEAST_TEXT: u64 = 2048;
 
+/// The feature of `targets/linkcheck` with which the core is small.
+const SMALL: &str = "small";
+
 /// (feature of `targets/linkcheck`, what the check must then find)
 const SELF_TESTS: [(&str, &str); 3] = [
     ("selftest-panic", "panicking"),
@@ -75,13 +78,13 @@ const SELF_TESTS: [(&str, &str); 3] = [
     ("selftest-alloc", "__rust_alloc"),
 ];
 
-fn link(target: &str, feature: Option<&str>, small: bool) -> Result<elf::Firmware> {
+fn link(target: &str, feature: Option<&str>) -> Result<elf::Firmware> {
     let mut command: Command = setup::build_command(target);
     command.args(["--release", "--locked", "--quiet"]);
     if let Some(feature) = feature {
         command.args(["--features", feature]);
     }
-    if small {
+    if feature == Some(SMALL) {
         command.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "z");
     }
     let folder = target_dir()?;
